@@ -39,12 +39,15 @@ def tuned(table, y, weights, goal, k):
 def by_cuts(p):
     """Decisions of all rules for two classes: the first below a cut, the second from another on."""
     for low, high in combinations_with_replacement([*np.unique(p), np.inf], 2):
-        yield np.where(p < low, 0, np.where(p >= high, 1, 2))
+        decisions = np.where(p < low, 0, np.where(p >= high, 1, 2))
+        # No weight makes an impossible class be predicted.
+        if not np.any((p == 1) & (decisions == 0) | (p == 0) & (decisions == 1)):
+            yield decisions
 
 
 levels = st.none() | st.sampled_from([0.3, 0.5, 0.7, 0.8, 0.9, 1.0])
 some_rows = st.lists(
-    st.tuples(st.integers(0, 1), st.integers(1, 29), st.sampled_from([1.0, 2.0, 3.0])),
+    st.tuples(st.integers(0, 1), st.integers(0, 30), st.sampled_from([1.0, 2.0, 3.0])),
     min_size=2,
     max_size=9,
 ).filter(lambda rows: len({label for label, *_ in rows}) == 2)
@@ -89,6 +92,18 @@ def test_precisions_of_all_classes_are_always_kept(k, floor):
         named = decisions == label
         assert weights[named] @ (y[named] == label) >= (floor - 1e-9) * weights[named].sum()
     assert np.any(decisions < k)
+
+
+@pytest.mark.parametrize("k", [3, 8])
+@pytest.mark.parametrize("seed", range(3))
+def test_more_classes_are_no_worse_than_one_threshold_for_all(seed, k):
+    y, table = claimed(np.random.default_rng(seed), 500, k)
+    weights, floors = np.ones(500), {"precision": dict.fromkeys(range(k), 0.8)}
+    best, largest = table.argmax(axis=1), table.max(axis=1)
+    common = (np.where(largest >= cut, best, k) for cut in [0.0, *largest])
+    least = min(value_of(y, each, weights, floors) for each in common)
+    decisions = tuned(table, y, weights, Floors(**floors, abstain=True), k)
+    assert value_of(y, decisions, weights, floors) <= least + 1e-9
 
 
 @pytest.mark.parametrize("seed", range(5))

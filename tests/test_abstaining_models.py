@@ -8,6 +8,8 @@ from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.stats import binom, norm
 from sklearn.base import clone
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -63,6 +65,8 @@ def test_rows_without_a_class_are_none_in_labels_of_every_type(names):
     none = np.array([each is None for each in predicted])
     np.testing.assert_array_equal(none, weighted.max(axis=1) < tuned.abstain_below)
     assert tuned.threshold is None and tuned.may_abstain
+    note = f"no class: where the largest weighted probability is below {tuned.abstain_below:.4g}"
+    assert repr(tuned).endswith(note)
     every = tune_weights(y, table, "worst_class")
     assert every.abstain_below is None and every.abstained is None and not every.may_abstain
 
@@ -106,6 +110,27 @@ def test_a_classifier_keeps_the_floors_of_new_rows_nearly_and_its_probabilities(
     assert "no class" in repr(model.summary())
     again = clone(model)
     assert again.goal.get_params() == {"floors": 0.9, "confidence": None, "abstain": True}
+
+
+def test_forests_whose_votes_are_zero_keep_the_floors():
+    forest = RandomForestClassifier(20, min_samples_leaf=2, random_state=0).fit(*rows(1000))
+    X, y = rows(1000, seed=1)
+    model = TunedDecisionClassifier(FrozenEstimator(forest), GOAL).fit(X, y)
+    assert np.any(model.predict_proba(X) == 0)
+    assert min(precisions(y, model.predict(X), range(3))) >= 0.9
+
+
+def test_a_class_prior_is_that_of_the_floors():
+    X, y = rows(6000)
+    prior = np.array([0.2, 0.2, 0.6])
+    model = TunedDecisionClassifier(LogisticRegression(), GOAL, class_prior=prior).fit(X, y)
+    X_new, y_new = rows(20_000, seed=1)
+    predicted, weights = model.predict(X_new), (prior / np.bincount(y_new))[y_new]
+    for i in range(3):
+        named = np.array([each == i for each in predicted])
+        # Two points for the tuning on some 1,000 rows of a class.
+        assert np.average(y_new[named] == i, weights=weights[named]) > 0.88
+    assert any(each is None for each in predicted)
 
 
 def test_two_classes_have_scores_as_without_abstaining():
@@ -215,8 +240,8 @@ def test_rare_classes_are_kept_or_dropped_beside_the_others(rare):
     y, table = eta(2000)
     y[:2], table[:, 2] = 3, 0.9 * table[:, 2]
     table = np.column_stack([table, 1 - table.sum(axis=1)])
-    tuned = tune_weights(y, table, PrecisionFloors({0: 0.9, 1: 0.9}, abstain=True),
-                         rare_classes=rare)  # fmt: skip
+    goal = PrecisionFloors({0: 0.9, 1: 0.9}, abstain=True)
+    tuned = tune_weights(y, table, goal, rare_classes=rare)
     assert tuned.rule[3:].tolist() == [float(rare == "keep"), tuned.abstain_below]
     predicted = tuned.decide(table)
     assert min(precisions(y, predicted, range(2))) >= 0.9 - 2 / np.sum(predicted == 1)

@@ -237,7 +237,11 @@ class TunedWeights(ShownAsTable):
             columns[name] = [f"{count:,}" for count in rows.values()]
         if len(columns) == 1:
             columns["prior"] = [share_text(share) for share in self.prior]
-        return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)))
+        notes = {}
+        if self.abstain_below is not None:
+            below = f"{self.abstain_below:.4g}"
+            notes["no class"] = f"where the largest weighted probability is below {below}"
+        return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)), notes)
 
 
 def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:

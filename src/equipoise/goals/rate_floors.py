@@ -155,10 +155,10 @@ class FlooredRates(Criterion):
         return lifted if value <= min(values) + ROUNDING else best
 
     def _moved(self, rows: Predictions, searched: SearchedRows, theta: Vector) -> Vector:
-        """Log-weights of classes moved one after another, until no single one gains."""
+        """Log-weights moved one after another, until no single one gains: abstaining is last."""
         best = float(self._of(self._counted(rows, theta)))
         bound = sum(self.floors.values()) > 0
-        order = np.argsort(~bound, kind="stable").tolist()
+        order = [*np.argsort(~bound, kind="stable").tolist(), *range(len(self.prior), len(theta))]
         for _ in range(MOST_SWEEPS):
             before = best
             for i in order:

@@ -79,10 +79,16 @@ class SearchedRows:
 
     @classmethod
     def of(cls, rows: Predictions, *, abstain: bool) -> SearchedRows:
-        """The rows of predictions, with a decision more if they may be abstained from."""
-        logs = np.log(np.maximum(dense(rows.probabilities), FLOOR))
+        """The rows of predictions, with a decision more if they may be abstained from.
+
+        A class that is impossible for a row cannot claim it from abstaining, by any weight.
+        """
+        table = dense(rows.probabilities)
         if abstain:
-            logs = np.column_stack([logs, np.zeros(len(logs))])
+            with np.errstate(divide="ignore"):
+                logs = np.column_stack([np.log(table), np.zeros(len(table))])
+        else:
+            logs = np.log(np.maximum(table, FLOOR))
         shares = rows.sample_weight / rows.sample_weight.sum()
         return cls(logs, rows.labels, shares, rows.n_classes)
 
@@ -95,7 +101,7 @@ class SearchedRows:
         gaps = others[np.arange(len(rival)), rival] - scores[:, i]
         order = np.argsort(gaps, kind="stable")
         gaps, rival, shares = gaps[order], rival[order], self.shares[order]
-        labels = self.labels[order]
+        labels, bounded = self.labels[order], _bounded(gaps)
         # Row after row leaves its rival for class i.
         leave = np.zeros((len(gaps) + 1, scores.shape[1]))
         leave[np.arange(1, len(leave)), rival] = shares
@@ -106,9 +112,11 @@ class SearchedRows:
         right[1:, i] = np.cumsum(shares * (labels == i))
         predicted[0, i] = right[0, i] = 0.0
         values = value(Counted(right[:, :k], predicted[:, :k], _totals(labels, shares, k)))
-        values[_within_ties(gaps)] = np.inf
+        values[_within_ties(bounded)] = np.inf
+        values[1:][gaps == np.inf] = np.inf
+        values[:-1][gaps == -np.inf] = np.inf
         at = int(np.argmin(values))
-        return float(values[at]), float(_cuts(gaps)[at])
+        return float(values[at]), float(_cuts(bounded)[at])
 
     def without_abstaining(self, theta: Vector) -> Vector:
         r"""Log-weights of classes, raised just so far that no row is abstained from.
@@ -117,7 +125,8 @@ class SearchedRows:
         :math:`\sum_i e^{-\theta_i} \leq 1`.
         """
         best = (self.logs[:, :-1] + theta).max(axis=1)
-        return np.append(theta + max(float(logsumexp(-theta)), -float(best.min())), 0.0)
+        lowest = best.min(where=best > -np.inf, initial=np.inf)
+        return np.append(theta + max(float(logsumexp(-theta)), -float(lowest)), 0.0)
 
     def least_pair(self, by_class: Value) -> Vector:
         """The best log-weights of two classes whose rows may be abstained from.
@@ -129,7 +138,7 @@ class SearchedRows:
         """
         gaps = self.logs[:, 1] - self.logs[:, 0]
         order = np.argsort(gaps, kind="stable")
-        gaps, labels, shares = gaps[order], self.labels[order], self.shares[order]
+        gaps, labels, shares = _bounded(gaps[order]), self.labels[order], self.shares[order]
         right = np.zeros((len(gaps) + 1, 2))
         right[1:] = np.cumsum(shares[:, None] * (labels[:, None] == [0, 1]), axis=0)
         predicted = np.zeros_like(right)
@@ -139,6 +148,9 @@ class SearchedRows:
         predicted[:, 1] = predicted[-1, 1] - predicted[:, 1]
         values = by_class(Counted(right, predicted, _totals(labels, shares, 2)))
         values[_within_ties(gaps)] = np.inf
+        impossible = self.logs[order, :2] == -np.inf
+        values[1:, 0][impossible[:, 0]] = np.inf
+        values[:-1, 1][impossible[:, 1]] = np.inf
         first, second = values.T
         least, places = np.minimum.accumulate(first), np.arange(len(first))
         last = np.maximum.accumulate(np.where(first <= least + ROUNDING, places, 0))
@@ -152,6 +164,13 @@ class SearchedRows:
 
 def _totals(labels: Indices, shares: Vector, k: int) -> Vector:
     return np.asarray(np.bincount(labels, shares, minlength=k), dtype=np.float64)
+
+
+def _bounded(gaps: Vector) -> Vector:
+    """Infinite gaps, of rows that a class can never claim or lose, beyond all others."""
+    finite = gaps[np.isfinite(gaps)]
+    low, high = finite.min(initial=0.0), finite.max(initial=0.0)
+    return np.asarray(np.clip(gaps, low - BEYOND, high + BEYOND))
 
 
 def _within_ties(gaps: Vector) -> Mask:
