@@ -33,6 +33,7 @@ from equipoise import (
     TunedDecisionClassifier,
 )
 from equipoise.exceptions import EquipoiseError
+from equipoise.goals import PrecisionFloors
 from equipoise.persistence import TrainingFacts
 from equipoise.persistence.archive import packed
 from equipoise.persistence.saved_model import from_bytes, to_bytes
@@ -101,6 +102,9 @@ BARE = {
     "HistGradientBoostingClassifier": boosting,
     "scaled": lambda: make_pipeline(StandardScaler(), RobustLogisticRegression("worst_class")),
     "plug-in": lambda: TunedDecisionClassifier(LogisticRegression(), "worst_class", cv=2),
+    "abstaining": lambda: TunedDecisionClassifier(
+        LogisticRegression(), PrecisionFloors(0.6, abstain=True), cv=2
+    ),
     "RobustLogisticRegressionCV": lambda: RobustLogisticRegressionCV(LabelCVaR(0.5), Cs=2, cv=2),
     "RobustClassifier": lambda: RobustClassifier(LogisticRegression(), "worst_class", cv=2),
     "AveragedTrainings": lambda: RobustClassifier(

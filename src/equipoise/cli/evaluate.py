@@ -66,6 +66,10 @@ def evaluate(
         lines.append(f"Robust risk over {short_name(text)}: {percent(errors['robust_risk'])}.")
     elif text is not None and absent:
         lines.append(f"{short_name(text)}: not estimable, because a class has no rows.")
+    abstained = float(no_class(y_pred).mean())
+    if abstained:
+        lines.append(f"No class: {percent(abstained)} of the rows, which count as errors.")
+        errors["abstained"] = abstained
     output.show(lines, {"rows": len(y_true), "goal": text, **errors}, notes)
 
 
@@ -86,6 +90,7 @@ def class_errors(
 
     from equipoise.risks import class_risk_intervals, class_risks
 
+    y_pred = _with_wrong_classes(y_true, y_pred, classes)
     table = confusion_matrix(y_true, y_pred, labels=classes)
     present = classes[table.any(axis=1)]
     risks = class_risks(y_true, y_pred, classes=present)
@@ -93,6 +98,28 @@ def class_errors(
     counts = dict(zip(classes.tolist(), table.sum(axis=1).tolist(), strict=True))
     means, values = (risks.standard(), risks.balanced()), _goal_value(table, classes, goal)
     return _as_json(counts, intervals, *means, risks.worst_class()) | values
+
+
+def _with_wrong_classes(
+    y_true: "NDArray[Any]", y_pred: "NDArray[Any]", classes: "NDArray[Any]"
+) -> "NDArray[Any]":
+    """Predictions in which rows without a class have a wrong one: risks count any as an error."""
+    import numpy as np
+
+    abstained = no_class(y_pred)
+    if not abstained.any():
+        return y_pred
+    wrong = np.where(y_true[abstained] == classes[0], classes[1], classes[0])
+    completed = np.empty(len(y_pred), dtype=classes.dtype)
+    completed[abstained], completed[~abstained] = wrong, y_pred[~abstained]
+    return completed
+
+
+def no_class(y_pred: "NDArray[Any]") -> "NDArray[Any]":
+    """Which rows a model that may abstain gives no class."""
+    import numpy as np
+
+    return np.array([each is None for each in y_pred.tolist()], dtype=bool)
 
 
 def held_out_errors(model: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from equipoise.arrays import Mask, Matrix, NDArray, Vector
+from equipoise.decisions.abstained import labels_or_none
 from equipoise.decisions.conformal import (
     Calibration,
     CoverageTask,
@@ -106,10 +107,4 @@ def labels_of_sets(
     """
     size = sets.sum(axis=1)
     best = np.argmax(np.where(sets | (size == 0)[:, None], weighted, -1.0), axis=1)
-    labels = np.asarray(classes[best])
-    abstained = abstentions(size, abstain)
-    if abstained is None:
-        return labels
-    labels_or_none = labels.astype(object)
-    labels_or_none[abstained] = None
-    return labels_or_none
+    return labels_or_none(classes, best, abstentions(size, abstain))

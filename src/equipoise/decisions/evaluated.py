@@ -26,10 +26,11 @@ class Evaluated:
 
     Row ``x`` is predicted as ``predicted`` by the rule that was tuned without its fold, and as
     ``final`` by the rule that is returned; its most probable class is ``default``, where it is not
-    ``predicted``. Rows that agree in all of these may be one entry: ``weights`` is then the sum of
-    their weights, ``squares`` that of the squares, and ``times`` their number. Classes of too
-    ``few`` rows are not evaluated; ``prior`` are the class frequencies of the population,
-    ``tested_per_trained`` as in :class:`HeldOut`, and None where the rule was known.
+    ``predicted``. Abstained rows have the index after the last class, and are errors. Rows that
+    agree in all of these may be one entry: ``weights`` is then the sum of their weights,
+    ``squares`` that of the squares, and ``times`` their number. Classes of too ``few`` rows are not
+    evaluated; ``prior`` are the class frequencies of the population, ``tested_per_trained`` as in
+    :class:`HeldOut`, and None where the rule was known.
     ``clusters`` are numbers of groups of rows that belong together, such as a patient's: they are
     left out together, and intervals are for so many groups rather than rows.
     """
@@ -56,15 +57,23 @@ class Evaluated:
     def table(self) -> Table:
         """Weight by true and predicted class, with class frequencies of the population.
 
-        Only classes that are evaluated have a row; columns of the others come last.
+        Only classes that are evaluated have a row; columns of the others come last, and then that
+        of abstained rows, if there are any.
         """
         return self._table(self.weights[self.rows])
 
     def _table(self, weights: Vector) -> Table:
-        rows, k = self.rows, len(self.few)
+        rows, shape = self.rows, self._shape
         labels, order = self.labels[rows], np.argsort(self.few, kind="stable")
+        order = np.append(order, np.arange(len(order), shape[1]))
         weights = weights * self._factors[labels]
-        return confusion_table(labels, self.predicted[rows], weights, k)[~self.few][:, order]
+        return confusion_table(labels, self.predicted[rows], weights, *shape)[~self.few][:, order]
+
+    @cached_property
+    def _shape(self) -> tuple[int, int]:
+        """The numbers of classes and of decisions, one more where a row was abstained from."""
+        k = len(self.few)
+        return k, k + bool(np.any(self.predicted == k))
 
     @cached_property
     def _factors(self) -> Vector:
@@ -156,12 +165,24 @@ class Evaluated:
 
     @cached_property
     def counts(self) -> Table:
-        """Weight of the rows by true and predicted class, of all classes."""
-        return confusion_table(self.labels, self.predicted, self.weights, len(self.few))
+        """Weight of the rows by true and predicted class, of all classes.
+
+        A last column is that of abstained rows, if there are any.
+        """
+        return confusion_table(self.labels, self.predicted, self.weights, *self._shape)
 
     @property
     def predicted_shares(self) -> Vector:
         """Shares of the population that are predicted as each class."""
+        return self._shares[: len(self.few)]
+
+    @property
+    def abstained_share(self) -> float:
+        """Share of the population that is predicted as no class."""
+        return float(self._shares[len(self.few) :].sum())
+
+    @property
+    def _shares(self) -> Vector:
         weights = self._factors[self.labels] * self.weights
         return np.bincount(self.predicted, weights, minlength=len(self.few)).astype(np.float64)
 

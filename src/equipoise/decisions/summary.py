@@ -94,6 +94,9 @@ class DecisionSummary(ShownAsTable):
         those of tuned decisions are approximate.
     default_shares, tuned_shares
         Shares of the population that are predicted as each class.
+    abstained
+        Share of the population that tuned decisions leave without a class, which counts as errors
+        of the classes; None where they never abstain.
     costs
         Further lines of the table, such as the time of the fit.
 
@@ -114,6 +117,7 @@ class DecisionSummary(ShownAsTable):
     tuned: RiskIntervals
     default_shares: Vector
     tuned_shares: Vector
+    abstained: float | None = None
     costs: Mapping[str, str] = field(default_factory=dict)
 
     @property
@@ -172,4 +176,8 @@ class DecisionSummary(ShownAsTable):
             )
         errors = share_text(self.default_error), share_text(self.tuned_error)
         lines.append(["overall error", "", *errors, "", "", ""])
-        return SummaryTable((*header, "precision: default", "tuned"), lines, self.costs)
+        notes = dict(self.costs)
+        if self.abstained is not None:
+            share = share_text(self.abstained)
+            notes = {"no class": f"{share} of rows, which count as errors"} | notes
+        return SummaryTable((*header, "precision: default", "tuned"), lines, notes)

@@ -50,7 +50,7 @@ class Task:
 class Tuned:
     """A decision rule, on the scale of the predictions that it was tuned on.
 
-    ``by_fold`` are the rules that were tuned without each fold, of shape (n_folds, n_classes);
+    ``by_fold`` are the rules that were tuned without each fold, of shape (n_folds, n_weights);
     empty where fewer rows cannot show what all of them do.
     """
 
@@ -107,8 +107,12 @@ def on_scale_of(rows: Predictions, prior: Vector) -> Predictions:
 
 
 def _among_all(rule: Vector, task: Task) -> Vector:
-    """Weights of some classes as those of all; untuned classes have weight 1, or 0 if dropped."""
+    """Weights of some classes as those of all; untuned classes have weight 1, or 0 if dropped.
+
+    A further weight is that of abstaining.
+    """
     weights = np.full(len(task.few), 0.0 if task.drop else 1.0)
     prior = task.prior[~task.few]
-    weights[~task.few] = rule * (prior.sum() / (prior @ rule))
-    return weights
+    rule = rule * (prior.sum() / (prior @ rule[: len(prior)]))
+    weights[~task.few] = rule[: len(prior)]
+    return np.append(weights, rule[len(prior) :])

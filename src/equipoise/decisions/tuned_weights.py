@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from equipoise.arrays import ArrayLike, Indices, Mask, Matrix, NDArray, Vector
+from equipoise.decisions.abstained import labels_or_none
 from equipoise.decisions.evaluated import Evaluated, evaluate
 from equipoise.decisions.folds import FOLDS_OF_A_CLASS, RareClasses, deal
 from equipoise.decisions.held_out import HeldOut, Training, rescaled
@@ -22,7 +23,12 @@ from equipoise.exceptions import (
     warn,
 )
 from equipoise.goals import Goal, as_goal
-from equipoise.goals.labelled_predictions import Predictions, decide, most_probable
+from equipoise.goals.labelled_predictions import (
+    Predictions,
+    abstaining_costs,
+    decide,
+    most_probable,
+)
 from equipoise.goals.row_costs import decide_by_costs
 from equipoise.goals.sparse_rows import Table
 from equipoise.risks.intervals import RiskIntervals, counted_intervals
@@ -54,14 +60,20 @@ class TunedWeights(ShownAsTable):
     classes
         Class names.
     rule
-        The decision rule: one weight a class, or costs by true and predicted class.
+        The decision rule: one weight a class, or costs by true and predicted class; one more
+        weight, or column of costs, is that of abstaining.
     weights
         Decision weights :math:`w` by class with :math:`\sum_i p_i w_i = 1`, :math:`p` the class
         frequencies of the rows. None where a cost matrix says more than weights can.
     threshold
         For two classes, the second is predicted where its probability is above this.
+    abstain_below
+        Rows whose largest weighted probability is below this have no class: they are None in
+        ``decide``. None where every row has a class.
     costs
-        Costs beyond those of the right decision, where they make the decision.
+        Costs beyond those of the right decision, where they make the decision. Where frequencies of
+        the classes were changed, a rule that may abstain is one, its last column that of
+        abstaining.
     class_prior
         Class frequencies of the population.
     class_risks
@@ -84,7 +96,7 @@ class TunedWeights(ShownAsTable):
         The metric, if there is one.
     fold_weights
         Weights that were tuned without each fold, of shape (n_folds, n_classes): how far they
-        differ says how uncertain the choice is.
+        differ says how uncertain the choice is. A last column is that of ``abstain_below``.
     folds
         Fold of every row, the line of ``fold_weights`` that its label had no part in.
     pooling
@@ -94,6 +106,8 @@ class TunedWeights(ShownAsTable):
     shares
         Shares of the population that are predicted as each class, by default and as tuned, of shape
         (2, n_classes).
+    abstained
+        Share of the population that has no class on held-out rows; None where every row has one.
     rows_seen
         Of out-of-core data, how many rows of each class the model was ``"trained"`` on, the weights
         were ``"tuned"`` on, and risks were ``"evaluated"`` on; else None.
@@ -124,6 +138,7 @@ class TunedWeights(ShownAsTable):
     seen: Indices | None = None
     default_held_out: NDArray[np.float64] | None = None
     shares: Matrix | None = None
+    abstained: float | None = None
 
     @property
     def rows_seen(self) -> dict[str, ByClass] | None:
@@ -136,7 +151,17 @@ class TunedWeights(ShownAsTable):
 
     @property
     def weights(self) -> ByClass | None:
-        return ByClass(self.rule, self.classes) if self.rule.ndim == 1 else None
+        k = len(self.classes)
+        return ByClass(self.rule[:k], self.classes) if self.rule.ndim == 1 else None
+
+    @property
+    def may_abstain(self) -> bool:
+        """Whether a row may have no class."""
+        return bool(self.rule.shape[-1] > len(self.classes))
+
+    @property
+    def abstain_below(self) -> float | None:
+        return float(self.rule[-1]) if self.may_abstain and self.rule.ndim == 1 else None
 
     @property
     def threshold(self) -> float | None:
@@ -173,18 +198,30 @@ class TunedWeights(ShownAsTable):
             )
         default = counted_intervals(self.default_held_out, self.classes, refit=self.refit)
         rows = self.default_held_out[:, 0].sum(axis=0).astype(np.intp)
-        return DecisionSummary(self.prior, rows, default, intervals, *self.shares)
+        summary = DecisionSummary(self.prior, rows, default, intervals, *self.shares)
+        return replace(summary, abstained=self.abstained)
 
     def decide(self, probabilities: ArrayLike, *, costs: Any = None) -> NDArray[Any]:
         """The class of every row of probabilities, which are as in :func:`tune_weights`.
 
-        ``costs`` of each row, as in :func:`equipoise.goals.decide_by_costs`, take the place of the
-        weights.
+        A row that is abstained from has None. ``costs`` of each row, as in
+        :func:`equipoise.goals.decide_by_costs`, take the place of the weights, unless these may
+        abstain.
         """
-        table = _as_table(probabilities, len(self.classes))
-        if costs is not None:
-            return np.asarray(self.classes[decide_by_costs(table, costs)])
-        return np.asarray(self.classes[decide(table, self.rule)])
+        return self.of_table(_as_table(probabilities, len(self.classes)), costs)
+
+    def of_table(self, table: Table, costs: Any = None) -> NDArray[Any]:
+        """The same for probabilities that were checked."""
+        if costs is None:
+            decisions = decide(table, self.rule)
+            abstained = decisions == len(self.classes) if self.may_abstain else None
+            return labels_or_none(self.classes, decisions, abstained)
+        if self.may_abstain:
+            raise InvalidInputError(
+                "costs must be None where the goal has abstain=True, got costs of rows: they say "
+                "nothing of rows without a class. Tune with abstain=False to decide by costs."
+            )
+        return np.asarray(self.classes[decide_by_costs(table, costs)])
 
     @property
     def _table(self) -> SummaryTable:
@@ -200,7 +237,11 @@ class TunedWeights(ShownAsTable):
             columns[name] = [f"{count:,}" for count in rows.values()]
         if len(columns) == 1:
             columns["prior"] = [share_text(share) for share in self.prior]
-        return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)))
+        notes = {}
+        if self.abstain_below is not None:
+            below = f"{self.abstain_below:.4g}"
+            notes["no class"] = f"where the largest weighted probability is below {below}"
+        return SummaryTable(tuple(columns), list(zip(*columns.values(), strict=True)), notes)
 
 
 def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int = 1) -> TunedWeights:
@@ -218,6 +259,7 @@ def reported(task: Task, tuned: Tuned, evaluated: Evaluated, n_candidates: int =
         refit=evaluated.tested_per_trained,
         default_held_out=default.sums[:, :4],
         shares=np.array([default.predicted_shares, evaluated.predicted_shares]),
+        abstained=evaluated.abstained_share if tuned_weights.may_abstain else None,
     )
     if task.goal.is_known:
         return tuned_weights
@@ -369,6 +411,8 @@ def _for_given(tuned: Tuned, factors: Vector, shares: Vector) -> Tuned:
     rules = [tuned.rule, *tuned.by_fold]
     if tuned.rule.ndim == 2:
         moved = [rule * factors[:, None] for rule in rules]
+    elif len(tuned.rule) > len(factors):
+        moved = [abstaining_costs(rule, factors) for rule in rules]
     else:
         moved = [rule * factors / (rule * factors @ shares) for rule in rules]
     return Tuned(moved[0], np.array(moved[1:]), tuned.pooling)
@@ -416,7 +460,9 @@ def warn_of_cost(tuned: TunedWeights) -> None:
     if tuned.default_held_out is None:
         return
     summary = tuned.summary()
-    if summary.tuned_error - summary.default_error <= COSTLY:
+    # Rows without a class are what an abstaining goal asks for, not errors that it makes.
+    wrong = summary.tuned_error - (summary.abstained or 0.0)
+    if wrong - summary.default_error <= COSTLY:
         return
     small = np.flatnonzero((summary.rows < FEW_ROWS) & (summary.rows > 0))
     names = tuned.classes.tolist()
@@ -424,7 +470,7 @@ def warn_of_cost(tuned: TunedWeights) -> None:
     few = f" Recalls of small classes are hardly known: {named}." if named else ""
     warn(
         f"Tuned decisions raise the overall error rate from {share_text(summary.default_error)} to "
-        f"{share_text(summary.tuned_error)} on held-out rows; summary() says which classes gain."
+        f"{share_text(wrong)} on held-out rows; summary() says which classes gain."
         f"{few} A weaker goal costs less: a larger alpha, floors for single classes, "
         "or a metric such as 'f1_macro'.",
         CostlyDecisionsWarning,

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from abc import ABC, abstractmethod
-from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import replace
 from time import perf_counter
@@ -13,7 +11,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 from sklearn import get_config
-from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin
+from sklearn.base import BaseEstimator, MetaEstimatorMixin
 from sklearn.frozen import FrozenEstimator
 from sklearn.utils import assert_all_finite
 from sklearn.utils.metadata_routing import MetadataRouter, process_routing
@@ -42,6 +40,7 @@ from equipoise.decisions import (
     split,
     tune,
 )
+from equipoise.decisions.abstained import ScoredWithAbstentions
 from equipoise.decisions.alphas import alpha_choice
 from equipoise.decisions.classifiers import (
     check_base,
@@ -52,13 +51,8 @@ from equipoise.decisions.classifiers import (
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.levels import choose_level
 from equipoise.decisions.summary import DecisionSummary, Summarised
-from equipoise.decisions.trained import (
-    AveragedTrainings,
-    class_probabilities,
-    take_fit,
-    weight_argument,
-)
-from equipoise.decisions.tune import POOLING, Tuned, known_rule
+from equipoise.decisions.trained import class_probabilities, take_fit, weight_argument
+from equipoise.decisions.tune import POOLING, known_rule
 from equipoise.decisions.tuned_weights import (
     check_rare,
     few_classes,
@@ -66,6 +60,7 @@ from equipoise.decisions.tuned_weights import (
     warn_of_cost,
     warn_of_seen_rows,
 )
+from equipoise.estimators.fit_costs import fit_costs, seconds_of_decision
 from equipoise.estimators.sampled_rows import (
     FittedDecisions,
     draw_sample,
@@ -79,7 +74,7 @@ from equipoise.exceptions import (
     InvalidParameterError,
     warn,
 )
-from equipoise.goals import SetGoal, as_goal, decide, decide_by_costs
+from equipoise.goals import SetGoal, as_goal
 from equipoise.goals.labelled_predictions import scores
 from equipoise.sets import LabelCVaR
 from equipoise.validation.labels import (
@@ -108,7 +103,7 @@ def _of_tuned(name: str) -> property:
 class DecidingClassifier(
     RefusesUnknownParameters,
     Summarised,
-    ClassifierMixin,  # type: ignore[misc]
+    ScoredWithAbstentions,
     MetaEstimatorMixin,  # type: ignore[misc]
     BaseEstimator,  # type: ignore[misc]
     ABC,
@@ -159,6 +154,7 @@ class DecidingClassifier(
 
     weights_ = _of_tuned("weights")
     threshold_ = _of_tuned("threshold")
+    abstain_below_ = _of_tuned("abstain_below")
     costs_ = _of_tuned("costs")
     fold_weights_ = _of_tuned("fold_weights")
     pooling_ = _of_tuned("pooling")
@@ -168,6 +164,12 @@ class DecidingClassifier(
     metric_value_ = _of_tuned("metric_value")
     class_prior_ = _of_tuned("class_prior")
     rows_seen_ = _of_tuned("rows_seen")
+
+    @property
+    def may_abstain(self) -> bool:
+        """Whether ``predict`` may give None instead of a class."""
+        check_is_fitted(self)
+        return bool(self.tuned_.may_abstain)
 
     def __sklearn_clone__(self) -> Self:
         try:
@@ -296,7 +298,7 @@ class DecidingClassifier(
                 "one base fit": once,
                 "tuning": tuned_at - predicted_at,
                 "base prediction": predicting / len(held_out.fold),
-                "decision": _seconds_of_decision(held_out, rules[index]),
+                "decision": seconds_of_decision(held_out, rules[index]),
             }
         decided = tasks[index], rules[index]
         return FittedDecisions(model, training, tuned, attributes, decided, evaluated[index])
@@ -407,6 +409,8 @@ class DecidingClassifier(
     def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The class of the largest weighted probability, or of the least expected cost.
 
+        A row that the goal abstains from has None instead of a class.
+
         Parameters
         ----------
         X : array-like
@@ -416,17 +420,16 @@ class DecidingClassifier(
             place of the tuned weights (:func:`~equipoise.goals.decide_by_costs`).
         """
         table = self._population(X)
-        if costs is not None:
-            return np.asarray(self.classes_[decide_by_costs(table, costs)])
-        return np.asarray(self.classes_[decide(table, self.tuned_.rule)])
+        return np.asarray(self.tuned_.of_table(table, costs))
 
     @streamed
     def decision_function(self, X: Any) -> NDArray[Any]:
         r"""Scores for ``predict``: :math:`w_i \eta_i(x)`, or minus the expected cost of a class.
 
         For two classes it is the difference, of shape (n_rows,), positive for the second class.
+        Where the goal may abstain they say which class comes first, not whether it is predicted.
         """
-        return scores(self._population(X), self.tuned_.rule)
+        return scores(self._population(X), self.tuned_.rule[..., : len(self.classes_)])
 
     def _population(self, X: Any) -> Matrix:
         check_is_fitted(self)
@@ -453,28 +456,7 @@ class DecidingClassifier(
         none.
         """
         check_is_fitted(self)
-        return self.tuned_.summary().with_costs(**self._costs())  # type: ignore[no-any-return]
-
-    def _costs(self) -> dict[str, str]:
-        """Time and size, as text; models that were loaded from a file know no times."""
-        base = self.estimator_
-        if isinstance(base, AveragedTrainings):
-            base = base.estimators[0]
-        costs, seconds = dict[str, str](), getattr(self, "seconds_", None)
-        with suppress(pickle.PicklingError, TypeError, AttributeError):
-            sizes = [len(pickle.dumps(each)) / 1e6 for each in (self.estimator_, base)]
-            costs["model size"] = f"{sizes[0]:.3g} MB, one base model {sizes[1]:.3g} MB"
-        if seconds is not None:
-            once, row = seconds["one base fit"], 1e6 * seconds["base prediction"]
-            n_models = len(self.estimator_.estimators) if base is not self.estimator_ else 1
-            costs["time of the fit"] = (
-                f"{seconds['fit']:.3g} s, {seconds['fit'] / once:.3g} times one fit of the base "
-                f"estimator; tuning and evaluation took {seconds['tuning']:.3g} s"
-            )
-            costs["time of a prediction"] = (
-                f"{n_models * row + 1e6 * seconds['decision']:.3g} us per row, base {row:.3g} us"
-            )
-        return costs
+        return self.tuned_.summary().with_costs(**fit_costs(self))  # type: ignore[no-any-return]
 
     @available_if(  # type: ignore[untyped-decorator]
         lambda self: hasattr(self.estimator, "predict_proba")
@@ -487,10 +469,3 @@ class DecidingClassifier(
         with any training weights. ``predict`` is the class of the largest *weighted* one.
         """
         return self._population(X)
-
-
-def _seconds_of_decision(held_out: HeldOut, rules: Tuned) -> float:
-    """Seconds for the decision of one row, once its probabilities are known."""
-    began = perf_counter()
-    decide(held_out.predictions.probabilities, rules.rule)
-    return (perf_counter() - began) / len(held_out.fold)

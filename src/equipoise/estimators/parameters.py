@@ -86,10 +86,11 @@ estimator_ : estimator
     is ``estimator_.estimator_``.
 tuned_ : TunedWeights
     The decision rule and its evaluation, which the next attributes repeat.
-weights_, threshold_, costs_, fold_weights_, pooling_
+weights_, threshold_, abstain_below_, costs_, fold_weights_, pooling_
     The decision rule for ``predict_proba``: decision weights by class; for two classes the
-    threshold; for a cost matrix that weights cannot express, ``costs_`` and no ``weights_``; the
-    weights tuned without each fold; and the pooling.
+    threshold; for floors with ``abstain=True`` the weighted probability below which ``predict``
+    gives None instead of a class; for a cost matrix that weights cannot express, ``costs_`` and no
+    ``weights_``; the weights tuned without each fold; and the pooling.
 class_risks_, class_risk_intervals_, robust_risk_, metric_value_
     Error rates by class and their 95% intervals, and the value of the goal, by cross-fitting:
     each fold is predicted with weights that were tuned on the other folds.

@@ -23,6 +23,7 @@ from equipoise.decisions import (
     predict_fitted,
     split,
 )
+from equipoise.decisions.abstained import share_right
 from equipoise.decisions.calibrated_sets import (
     calibrated_sets,
     labels_of_sets,
@@ -49,7 +50,7 @@ from equipoise.estimators.parameters import documented
 from equipoise.estimators.sampled_rows import FittedDecisions
 from equipoise.exceptions import InvalidInputError
 from equipoise.sets import LabelCVaR
-from equipoise.validation.labels import as_labels, check_length, check_sample_weight, labels_of_rows
+from equipoise.validation.labels import labels_of_rows
 from equipoise.validation.numbers import check_flag, check_seed, check_verbosity
 
 
@@ -310,6 +311,11 @@ class PredictionSets(AdaptableSets, DecidingClassifier):
         sets, weighted = self._in_sets(tables), self._weighted(tables)
         return labels_of_sets(sets, weighted, self.classes_, self.abstain)
 
+    @property
+    def may_abstain(self) -> bool:
+        """Whether ``predict`` may give None instead of a label."""
+        return self.abstain is not None
+
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose label is predicted; with ``abstain`` None counts as an error.
 
@@ -320,10 +326,7 @@ class PredictionSets(AdaptableSets, DecidingClassifier):
         sample_weight : array-like of shape (n_rows,), optional
             Weights of the rows.
         """
-        labels, predicted = as_labels(y, name="y").astype(object), self.predict(X).astype(object)
-        check_length(labels, len(predicted), name="y", of="X")
-        weights = check_sample_weight(sample_weight, len(labels))
-        return float(np.average(labels == predicted, weights=weights))
+        return share_right(y, self.predict(X), sample_weight)
 
     def _tables(self, X: Any) -> list[Matrix]:
         """Probabilities of each model, on the scale that they were calibrated on."""

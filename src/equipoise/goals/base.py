@@ -177,6 +177,8 @@ class Goal(BaseEstimator, ABC):  # type: ignore[misc]
 
     # The probability with which the goal shall be met on new rows: a promise about one model.
     confidence: float | None = None
+    # Whether decisions for the goal may leave a row without a class.
+    abstain: bool = False
 
     @property
     def is_known(self) -> bool:

@@ -9,7 +9,9 @@ Conventions
     prediction is :math:`\arg\max_i w_i \eta_i(x)`, the first class in a tie.
 ``costs`` : by true class (first) and predicted class (second); the prediction is
     :math:`\arg\min_j \sum_i \eta_i(x) c_{ij}`, the first class in a tie.
-``rule`` : decision weights or costs.
+``rule`` : decision weights or costs. One more weight than classes is that of abstaining, as of a
+    last column of probabilities that are always 1: where it exceeds all weighted probabilities, the
+    row has no class, and the decision is ``n_classes``. Costs may have a column of abstaining too.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-from scipy.sparse import csr_array, issparse
+from scipy.sparse import csr_array, hstack, issparse
 
 from equipoise.arrays import ROUNDING, Indices, Mask, Matrix, NDArray, Vector
 from equipoise.goals import sparse_rows
@@ -64,10 +66,10 @@ class Predictions:
         return np.asarray(self.totals / self.totals.sum())
 
     def confusion(self, rule: Vector | Matrix) -> Table:
-        """Weight of rows by true class (first) and predicted class (second)."""
-        return confusion_table(
-            self.labels, decide(self.probabilities, rule), self.sample_weight, self.n_classes
-        )
+        """Weight of rows by true class (first) and decision (second)."""
+        predicted = decide(self.probabilities, rule)
+        shape = self.n_classes, rule.shape[-1]
+        return confusion_table(self.labels, predicted, self.sample_weight, *shape)
 
     def take(self, rows: Indices) -> Predictions:
         """Some of the rows."""
@@ -88,12 +90,15 @@ class Predictions:
         return Predictions(probabilities, labels, self.sample_weight[rows])
 
 
-def confusion_table(labels: Indices, predicted: Indices, weights: Vector, k: int) -> Table:
-    """Weight of rows by true class (first) and predicted class (second)."""
-    if k * k > DENSE_CELLS:
-        return csr_array((weights, (labels, predicted)), shape=(k, k))
-    counts = np.bincount(labels * k + predicted, weights=weights, minlength=k * k)
-    return np.asarray(counts, dtype=np.float64).reshape(k, k)
+def confusion_table(
+    labels: Indices, predicted: Indices, weights: Vector, k: int, n_decisions: int | None = None
+) -> Table:
+    """Weight of rows by true class (first) and decision (second), by default the classes."""
+    m = k if n_decisions is None else n_decisions
+    if k * m > DENSE_CELLS:
+        return csr_array((weights, (labels, predicted)), shape=(k, m))
+    counts = np.bincount(labels * m + predicted, weights=weights, minlength=k * m)
+    return np.asarray(counts, dtype=np.float64).reshape(k, m)
 
 
 def first_of_equal(rule: Vector) -> Vector:
@@ -112,6 +117,11 @@ def decide(probabilities: Table, rule: Vector | Matrix) -> Indices:
     >>> table = np.array([[0.5, 0.3, 0.2]])
     >>> decide(table, np.array([1.0, 1, 3])), decide(table, np.array([[0, 1, 9]] * 3))
     (array([2]), array([0]))
+
+    One more weight is that of abstaining:
+
+    >>> decide(table, np.array([1.0, 1, 3, 0.7]))
+    array([3])
     """
     if rule.ndim == 2:
         n, k = probabilities.shape
@@ -119,7 +129,7 @@ def decide(probabilities: Table, rule: Vector | Matrix) -> Indices:
         parts = [probabilities[i : i + step] for i in range(0, n, step)] or [probabilities]
         best = [np.argmax(scores(part, rule), axis=1) for part in parts]
         return np.asarray(np.concatenate(best), dtype=np.intp)
-    rule = first_of_equal(rule)
+    probabilities, rule = _with_abstaining(probabilities, rule), first_of_equal(rule)
     if issparse(probabilities):
         weighted = probabilities.data * rule[probabilities.indices]
         return sparse_rows.row_argmax(sparse_rows.with_values(probabilities, weighted))
@@ -134,6 +144,36 @@ def decide(probabilities: Table, rule: Vector | Matrix) -> Indices:
     return out
 
 
+def _with_abstaining(probabilities: Table, rule: Vector) -> Table:
+    """Probabilities with a last column of ones where a rule has a weight of abstaining."""
+    if len(rule) == probabilities.shape[1]:
+        return probabilities
+    ones = np.ones((probabilities.shape[0], 1))
+    if issparse(probabilities):
+        return hstack([probabilities, csr_array(ones)], format="csr")
+    return np.hstack([probabilities, ones])
+
+
+def abstaining_costs(weights: Vector, factors: Vector) -> Matrix:
+    r"""Costs that decide as weights do after probabilities were rescaled by factors.
+
+    Rescaled probabilities are :math:`f_i \eta_i / \sum_j f_j \eta_j`: of the rows before, the
+    weight of abstaining has no constant column, but the sum.
+
+    Examples
+    --------
+    >>> table, factors = np.array([[0.7, 0.3], [0.4, 0.6]]), np.array([0.5, 2.0])
+    >>> moved = table * factors / (table @ factors)[:, None]
+    >>> weights = np.array([1.0, 1.0, 0.7])
+    >>> decide(moved, weights), decide(table, abstaining_costs(weights, factors))
+    (array([2, 1]), array([2, 1]))
+    """
+    of_classes, of_abstaining = weights[:-1], weights[-1]
+    costs = of_classes[:, None] * (1 - np.eye(len(of_classes)))
+    costs = np.column_stack([costs, of_classes - of_abstaining])
+    return np.asarray(costs * factors[:, None])
+
+
 def most_probable(probabilities: Table) -> Indices:
     """The most probable class of every row, the first of several."""
     if issparse(probabilities):
@@ -142,15 +182,16 @@ def most_probable(probabilities: Table) -> Indices:
 
 
 def scores(probabilities: Table, rule: Vector | Matrix) -> NDArray[np.float64]:
-    """Scores of the classes: the class with the largest score of a row is predicted.
+    """Scores of the decisions: the one with the largest score of a row is taken.
 
-    For two classes and weights it is one number a row, positive for the second class.
+    For two classes and two weights it is one number a row, positive for the second class.
     """
     probabilities = sparse_rows.dense(probabilities)
     if rule.ndim == 1:
-        weighted = probabilities * first_of_equal(rule)
+        weighted = _with_abstaining(probabilities, rule) * first_of_equal(rule)
         return np.asarray(weighted if len(rule) > 2 else weighted[:, 1] - weighted[:, 0])
-    negative_costs: NDArray[np.float64] = np.zeros_like(probabilities)
+    shape = len(probabilities), rule.shape[1]
+    negative_costs: NDArray[np.float64] = np.zeros(shape, dtype=probabilities.dtype)
     # Class by class and not as one product, whose rounding depends on the number of rows.
     for column, prices in zip(probabilities.T, rule, strict=True):
         negative_costs -= column[:, None] * prices

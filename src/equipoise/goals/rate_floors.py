@@ -5,6 +5,13 @@ and :math:`10^3` for a rate that is short by one, is the least over all its valu
 rises, row after row moves to its class, so that all tables along the way are sums over the first
 rows. For two classes this is the best rule.
 
+With ``abstain`` there is one more decision, that no class is predicted: an argmax over one more
+column, whose probability and weight are 1 (:mod:`equipoise.goals.weight_search`). Its rows are not
+right, and count for no precision. The searches start from the rule that always predicts a class,
+from the one that never does, and for two classes from the best pair of thresholds: then no rule has
+a lower value. For more classes the rule is no worse than without ``abstain``, and no single weight
+improves it; floors of precisions alone are always kept.
+
 With a ``confidence`` :math:`1 - \delta` the rows are parted at random. On the first half rules are
 tuned for floors that are raised by some standard errors, and ordered by how well that half shows
 their floors. On the second half each floor of a rule is tested exactly: of ``N`` rows that count,
@@ -23,7 +30,6 @@ Angelopoulos, Bates, Candes, Jordan and Lei (2021), "Learn then Test".
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -35,9 +41,9 @@ from equipoise.exceptions import InvalidInputError, InvalidParameterError, Unatt
 from equipoise.goals.base import Criterion, Goal, from_logs, log_ratio, prior_among
 from equipoise.goals.floors import refuse_floors_of
 from equipoise.goals.labelled_predictions import Predictions, confusion_table, decide
-from equipoise.goals.smooth import FLOOR
-from equipoise.goals.sparse_rows import dense
-from equipoise.validation.numbers import check_interval, check_number, check_numbers
+from equipoise.goals.weight_search import Counted, SearchedRows
+from equipoise.text import share_text
+from equipoise.validation.numbers import check_flag, check_interval, check_number, check_numbers
 from equipoise.weights.priors import named_prior
 
 # SHORT: cost of a rate that is short of its floor, in units of risk.
@@ -49,32 +55,6 @@ CAUTION = (4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
-class Counted:
-    """Weights of rows that are right and predicted, by class; any leading axes."""
-
-    right: NDArray[np.float64]
-    predicted: NDArray[np.float64]
-    totals: Vector
-
-    @property
-    def rates(self) -> dict[str, NDArray[np.float64]]:
-        """Recalls, precisions and true-negative rates; 1 where no row counts."""
-        others = self.totals.sum() - self.totals
-        pairs = {
-            "recall": (self.right, np.broadcast_to(self.totals, self.right.shape)),
-            "precision": (self.right, self.predicted),
-            "true-negative rate": (others - self.predicted + self.right, others),
-        }
-        return {name: _ratio(*pair) for name, pair in pairs.items()}
-
-
-def _ratio(some: Any, every: Any) -> NDArray[np.float64]:
-    every = np.broadcast_to(every, np.shape(some))
-    ratios = np.divide(some, every, out=np.ones(np.shape(some)), where=every > ROUNDING)
-    return np.asarray(ratios)
-
-
-@dataclass(frozen=True, eq=False)
 class FlooredRates(Criterion):
     """The standard risk, with rates no smaller than floors; 0 leaves one free."""
 
@@ -82,6 +62,7 @@ class FlooredRates(Criterion):
     prior: Vector
     classes: NDArray[Any]
     confidence: float | None = None
+    abstain: bool = False
 
     def value(self, table: Matrix) -> float:
         scaled = table * (self.prior / table.sum(axis=1))[:, None]
@@ -91,10 +72,17 @@ class FlooredRates(Criterion):
     def _of(self, counted: Counted) -> Any:
         return 1 - counted.right.sum(axis=-1) + SHORT * self._short(counted)
 
+    def _of_class(self, counted: Counted) -> NDArray[np.float64]:
+        """What each class adds to the value."""
+        return np.asarray(SHORT * sum(self._gaps(counted)) - counted.right)
+
     def _short(self, counted: Counted) -> Any:
+        return sum(gap.sum(axis=-1) for gap in self._gaps(counted))
+
+    def _gaps(self, counted: Counted) -> list[NDArray[np.float64]]:
+        """By how much the rates of each class are short of their floors."""
         rates = counted.rates
-        gaps = (np.maximum(f - ROUNDING - rates[n], 0) for n, f in self.floors.items())
-        return sum(gap.sum(axis=-1) for gap in gaps)
+        return [np.maximum(f - ROUNDING - rates[n], 0) for n, f in self.floors.items()]
 
     def tune(
         self, rows: Predictions, parts: Sequence[Mask], *, pooling: float, seed: int
@@ -108,10 +96,10 @@ class FlooredRates(Criterion):
 
     def _least(self, rows: Predictions) -> Vector:
         """The log-weights of the least risk that keep all floors on these rows."""
-        theta = self._moved(rows)
-        counted = self._counted(rows, theta)
-        if self._short(counted) <= ROUNDING:
+        theta = self._best(rows)
+        if self._keeps(rows, theta):
             return theta
+        counted = self._counted(rows, theta)
         asked = [
             f"a {name} of {floor:.6g} for class {label!r} (at best {best:.3g} beside the others)"
             for name, floors in self.floors.items()
@@ -122,60 +110,65 @@ class FlooredRates(Criterion):
         ]
         raise UnattainableError(
             f"No decision weights were found that reach {' and '.join(asked)} on the tuning rows. "
-            "Lower a floor, improve the model, or predict sets that may be empty (PredictionSets)."
+            f"Lower a floor, improve the model, {self._with_abstaining(rows)}or predict sets that "
+            "may be empty (PredictionSets)."
         )
+
+    def _with_abstaining(self, rows: Predictions) -> str:
+        """The advice to abstain where that attains the floors, and from how many rows."""
+        if self.abstain:
+            return ""
+        theta = replace(self, abstain=True)._best(rows)
+        if not self._keeps(rows, theta):
+            return ""
+        share = share_text(1 - float(self._counted(rows, theta).predicted.sum()))
+        return f"set abstain=True, which attains them with {share} of the rows without a class, "
+
+    def _keeps(self, rows: Predictions, theta: Vector) -> bool:
+        return bool(self._short(self._counted(rows, theta)) <= ROUNDING)
 
     def _counted(self, rows: Predictions, theta: Vector) -> Counted:
         predicted = decide(rows.probabilities, from_logs(theta))
         shares = rows.sample_weight / rows.sample_weight.sum()
-        table = confusion_table(rows.labels, predicted, shares, rows.n_classes)
-        return Counted(np.diag(table), table.sum(axis=0), table.sum(axis=1))
+        k = rows.n_classes
+        table = confusion_table(rows.labels, predicted, shares, k, len(theta))
+        return Counted(np.diag(table), table.sum(axis=0)[:k], table.sum(axis=1))
 
-    def _moved(self, rows: Predictions) -> Vector:
+    def _best(self, rows: Predictions) -> Vector:
+        """The log-weights of the least value that the searches find."""
         theta = log_ratio(self.prior, rows.prior)
-        logs = np.log(np.maximum(dense(rows.probabilities), FLOOR))
-        shares = rows.sample_weight / rows.sample_weight.sum()
+        searched = SearchedRows.of(rows, abstain=False)
+        theta = self._moved(rows, searched, theta)
+        if not self.abstain:
+            return theta
+        searched = SearchedRows.of(rows, abstain=True)
+        # All rows have a class, or none has one.
+        starts = [searched.without_abstaining(theta), np.append(np.full(len(theta), -1.0), 0.0)]
+        if len(theta) == 2:
+            starts.append(searched.least_pair(self._of_class))
+        ends = [self._moved(rows, searched, start) for start in starts]
+        values = [float(self._of(self._counted(rows, end))) for end in ends]
+        best = ends[int(np.argmin(values))]
+        # The same order of classes, where it does as well without abstaining.
+        lifted = searched.without_abstaining(best[:-1])
+        value = float(self._of(self._counted(rows, lifted)))
+        return lifted if value <= min(values) + ROUNDING else best
+
+    def _moved(self, rows: Predictions, searched: SearchedRows, theta: Vector) -> Vector:
+        """Log-weights moved one after another, until no single one gains: abstaining is last."""
         best = float(self._of(self._counted(rows, theta)))
         bound = sum(self.floors.values()) > 0
-        order = np.argsort(~bound, kind="stable").tolist()
+        order = [*np.argsort(~bound, kind="stable").tolist(), *range(len(self.prior), len(theta))]
         for _ in range(MOST_SWEEPS):
             before = best
             for i in order:
-                value, at = self._along(logs + theta, rows.labels, shares, i)
+                value, at = searched.least_along(theta, i, self._of)
                 if value < best - ROUNDING:
                     theta = theta + at * (np.arange(len(theta)) == i)
                     best = value
             if best >= before - ROUNDING:
                 break
         return np.asarray(theta)
-
-    def _along(
-        self, scores: Matrix, labels: NDArray[Any], shares: Vector, i: int
-    ) -> tuple[float, float]:
-        """The least value as one weight moves, and how far to move it."""
-        k = scores.shape[1]
-        others = scores.copy()
-        others[:, i] = -np.inf
-        rival = np.argmax(others, axis=1)
-        gaps = others[np.arange(len(labels)), rival] - scores[:, i]
-        order = np.argsort(gaps, kind="stable")
-        gaps, rival, labels, shares = gaps[order], rival[order], labels[order], shares[order]
-        # Row after row leaves its rival for class i.
-        leave = np.zeros((len(gaps) + 1, k))
-        leave[np.arange(1, len(leave)), rival] = shares
-        lost = leave * np.append(False, labels == rival)[:, None]
-        predicted = leave.sum(axis=0) - np.cumsum(leave, axis=0)
-        right = lost.sum(axis=0) - np.cumsum(lost, axis=0)
-        predicted[1:, i] = np.cumsum(shares)
-        right[1:, i] = np.cumsum(shares * (labels == i))
-        predicted[0, i] = right[0, i] = 0.0
-        totals = np.asarray(np.bincount(labels, shares, minlength=k), dtype=np.float64)
-        values = self._of(Counted(right, predicted, totals))
-        # Rows of the same gap move together.
-        values[1:-1][gaps[1:] - gaps[:-1] <= ROUNDING] = np.inf
-        at = int(np.argmin(values))
-        ends = np.concatenate([[gaps[0] - 2], gaps, [gaps[-1] + 2]])
-        return float(values[at]), float((ends[at] + ends[at + 1]) / 2)
 
     # With a confidence
 
@@ -192,18 +185,13 @@ class FlooredRates(Criterion):
         rows = replace(rows, sample_weight=np.ones(len(rows.labels)))
         half = np.random.default_rng(seed).random(len(rows.labels)) < 1 / 2
         tuning, testing = (rows.take(np.flatnonzero(part)) for part in (half, ~half))
-        assert self.confidence is not None
-        rules, passed = [], []
-        for caution in CAUTION:
-            with suppress(UnattainableError):
-                rules.append(self._raised(tuning, caution)._least(tuning))
-        for theta in sorted(rules, key=lambda rule: self._tail(tuning, rule)):
-            if self._tail(testing, theta) > 1 - self.confidence:
-                break
-            passed.append(theta)
+        passed = self._passed(tuning, testing)
         if passed:
             return min(passed, key=lambda rule: float(self._of(self._counted(tuning, rule))))
-        tail = 1 - self.confidence
+        assert self.confidence is not None
+        tail, advice = 1 - self.confidence, ""
+        if not self.abstain and replace(self, abstain=True)._passed(tuning, testing):
+            advice = " With abstain=True they do show them: rows may then have no class."
         least = max(
             int(np.ceil(np.log(tail) / np.log(floor)))
             for floors in self.floors.values()
@@ -213,8 +201,24 @@ class FlooredRates(Criterion):
             f"{len(testing.labels)} rows to test on do not show the floors with confidence "
             f"{self.confidence:.6g}: of the rows that a floor counts, at least {least} are needed, "
             "all of them right, and more if some are wrong. Lower a floor or the confidence, give "
-            "more rows, or hold out a larger share of them, such as cv=0.5."
+            f"more rows, or hold out a larger share of them, such as cv=0.5.{advice}"
         )
+
+    def _passed(self, tuning: Predictions, testing: Predictions) -> list[Vector]:
+        """The rules tuned on some rows whose floors others show, tested in a fixed order."""
+        assert self.confidence is not None
+        rules: list[Vector] = []
+        passed: list[Vector] = []
+        for caution in CAUTION:
+            raised = self._raised(tuning, caution)
+            theta = raised._best(tuning)
+            if raised._keeps(tuning, theta):
+                rules.append(theta)
+        for theta in sorted(rules, key=lambda rule: self._tail(tuning, rule)):
+            if self._tail(testing, theta) > 1 - self.confidence:
+                break
+            passed.append(theta)
+        return passed
 
     def _raised(self, rows: Predictions, caution: float) -> FlooredRates:
         """Floors that are higher by standard errors of rates on as many rows as there are here."""
@@ -266,9 +270,17 @@ class Floors(Goal):
     confidence : float in (0, 1), default=None
         The probability with which all floors together shall hold for new rows of the population.
         None keeps them on the tuning rows alone.
+    abstain : bool, default=False
+        Whether rows may have no class, where that helps to keep a floor: ``predict`` then gives
+        None. They count as errors, in recalls too, and for no precision.
 
     Notes
     -----
+    With ``abstain`` a class is predicted where its weighted probability is the largest and reaches
+    that of abstaining (``abstain_below``). A class without a floor of its precision and without a
+    largest false-positive rate claims what no other does, of two classes all of it: with a floor
+    for every class there are rows without one.
+
     With a confidence a half of the tuning rows tests what the other half has tuned: the returned
     rule breaks a floor with probability ``1 - confidence`` at most over the draw of independent
     rows of the population, for any model. Where the rows cannot show that, there is an
@@ -281,6 +293,14 @@ class Floors(Goal):
     >>> goal = Floors(recall={"ill": 0.8}, precision={"ill": 0.5})
     >>> goal.resolve([0.9, 0.1], ["well", "ill"]).floors["precision"]
     array([0. , 0.5])
+
+    Of the rows in the middle neither class has a precision of 90%:
+
+    >>> from equipoise import tune_weights
+    >>> y, eta = [0] * 60 + [1] * 60, [0.1] * 50 + [0.5] * 20 + [0.9] * 50
+    >>> tuned = tune_weights(y, eta, Floors(precision=0.9, abstain=True))
+    >>> tuned.decide([0.1, 0.5, 0.9]).tolist(), round(tuned.abstained, 3)
+    ([0, None, 1], 0.167)
     """
 
     def __init__(
@@ -289,11 +309,13 @@ class Floors(Goal):
         precision: Any = None,
         false_positive_rate: Any = None,
         confidence: float | None = None,
+        abstain: bool = False,
     ) -> None:
         self.recall = recall
         self.precision = precision
         self.false_positive_rate = false_positive_rate
         self.confidence = confidence
+        self.abstain = abstain
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRates:
         """The standard risk with floors of rates."""
@@ -323,21 +345,25 @@ class Floors(Goal):
             raise InvalidParameterError(
                 "Floors needs recall, precision or false_positive_rate, got none of them."
             )
-        return FlooredRates(floors, p, names, confidence)
+        abstain = check_flag(self.abstain, "abstain")
+        return FlooredRates(floors, p, names, confidence, abstain)
 
     def resolve_some(self, prior: Vector, classes: NDArray[Any], few: Mask) -> FlooredRates:
         """The same among the classes that have rows enough; no other may have a floor."""
         floored = self.resolve(prior, classes)
         refuse_floors_of(few & (sum(floored.floors.values()) > 0), classes)
         some = {name: floors[~few] for name, floors in floored.floors.items()}
-        return FlooredRates(
-            some, prior_among(prior, classes, ~few), classes[~few], floored.confidence
-        )
+        among = prior_among(prior, classes, ~few)
+        return replace(floored, floors=some, prior=among, classes=classes[~few])
 
     @classmethod
     def examples(cls) -> list[Self]:
-        """Floors that are kept on the rows at hand."""
-        return [cls(recall=0.1), cls(precision=0.05, false_positive_rate=0.99)]
+        """Floors that are kept on the rows at hand, with and without abstaining."""
+        return [
+            cls(recall=0.1),
+            cls(precision=0.05, false_positive_rate=0.99),
+            cls(precision=0.3, abstain=True),
+        ]
 
 
 class PrecisionFloors(Goal):
@@ -349,6 +375,9 @@ class PrecisionFloors(Goal):
         Smallest precisions, as in :class:`Floors`.
     confidence : float in (0, 1), default=None
         As in :class:`Floors`.
+    abstain : bool, default=False
+        As in :class:`Floors`: whether rows that no class may claim have no class. With a floor for
+        every class, such rules always exist.
 
     Notes
     -----
@@ -363,9 +392,10 @@ class PrecisionFloors(Goal):
     {'precision': array([0. , 0.5])}
     """
 
-    def __init__(self, floors: Any, confidence: float | None = None) -> None:
+    def __init__(self, floors: Any, confidence: float | None = None, abstain: bool = False) -> None:
         self.floors = floors
         self.confidence = confidence
+        self.abstain = abstain
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> FlooredRates:
         """The standard risk with floors of precisions."""
@@ -377,7 +407,7 @@ class PrecisionFloors(Goal):
 
     @property
     def _as_floors(self) -> Floors:
-        return Floors(precision=self.floors, confidence=self.confidence)
+        return Floors(precision=self.floors, confidence=self.confidence, abstain=self.abstain)
 
     @classmethod
     def examples(cls) -> list[Self]:

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from equipoise.arrays import Indices, NDArray
+from equipoise.arrays import Indices, Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
 from equipoise.extras import require
+from equipoise.goals.labelled_predictions import scores as decision_scores
 from equipoise.onnx.column_steps import InputTable
 from equipoise.onnx.known_columns import KnownColumn
 from equipoise.onnx.set_steps import sets_and_distances
@@ -41,20 +42,25 @@ _FAR = 10.0
 class Original:
     """The classifier that was exported, and how.
 
-    ``parts`` are its steps and the classifier inside, ``largest_weight`` is that of its decisions,
-    and ``dtype`` the type of numbers that the ONNX model takes.
+    ``parts`` are its steps and the classifier inside, ``rule`` is that of its decisions by
+    probabilities, if there is one, and ``dtype`` the type of numbers that the ONNX model takes.
     """
 
     model: Any
     table: InputTable
     parts: list[Any]
-    largest_weight: float
+    rule: Vector | Matrix | None
     dtype: str
 
     @property
     def words(self) -> str:
         """The names of its parts, for errors."""
         return ", ".join(type(each).__name__ for each in self.parts)
+
+    @property
+    def largest_weight(self) -> float:
+        """That of the decisions, to which errors of probabilities are multiplied."""
+        return 1.0 if self.rule is None else float(np.abs(self.rule).max())
 
 
 def check_agreement(made: Any, original: Original, X: Any) -> None:
@@ -233,12 +239,13 @@ def _differences(session: Any, original: Original, rows: NDArray[Any]) -> tuple[
     """How many labels differ on rows, and by how much probabilities or scores do at most."""
     names = [output.name for output in session.get_outputs()]
     try:
-        label, values, *sets = session.run(None, _feeds(rows, original))
+        outputs = dict(zip(names, session.run(None, _feeds(rows, original)), strict=True))
     except Exception as error:
         raise InvalidParameterError(
             f"{original.words} cannot be written as ONNX: onnxruntime fails on rows that predict "
             f"takes, {first_line(error)!r}. Use another classifier or step."
         ) from error
+    label, values, sets = outputs["label"], outputs[names[1]], outputs.get("sets")
     model, frame = original.model, _frame(rows, original.table)
     with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
         wanted, scores = model.predict(frame), np.asarray(model.decision_function(frame))
@@ -248,14 +255,19 @@ def _differences(session: Any, original: Original, rows: NDArray[Any]) -> tuple[
             truth, scale = getattr(model, "predict_proba", lambda _: values)(frame), 1.0
         same = np.isnan(truth) & np.isnan(values)
         off = np.where(same, 0.0, np.abs(truth - values) / scale)
+        if original.rule is not None and "abstained" in names:
+            # The margin of the decision, abstaining included.
+            scores = decision_scores(truth, original.rule)
     clear = _margins(scores) > 2 * TOLERANCE * max(1.0, original.largest_weight)
     different = label != wanted
-    if sets:
+    abstained = np.array([each is None for each in wanted.tolist()])
+    if "abstained" in names:
+        different = (different & ~abstained) | (outputs["abstained"] != abstained)
+    if sets is not None:
         # Abstentions are not written, and near a threshold the set and its label may differ.
         wanted_sets, distances = sets_and_distances(model, frame)
         clear &= distances > 2 * TOLERANCE
-        abstained = np.array([each is None for each in wanted.tolist()])
-        different = (different & ~abstained) | np.any(sets[0] != wanted_sets, axis=1)
+        different = (different & ~abstained) | np.any(sets != wanted_sets, axis=1)
     return int(np.count_nonzero(different & clear)), float(np.max(off))
 
 

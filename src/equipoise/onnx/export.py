@@ -90,11 +90,12 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     The model has the outputs ``label``, as of ``predict``, and ``probabilities``, as of
     ``predict_proba``; a classifier without probabilities has ``scores`` instead, as of
     ``decision_function``. ``PredictionSets`` have the output ``sets`` besides, as of
-    ``predict_set``, and their ``label`` never abstains. The input is ``X`` of shape
-    (n_rows, n_features), with columns in the order of the fit. Where a pipeline was fitted to a
-    DataFrame with columns of texts, each column that it uses is an input of its own, under its
-    name, of shape (n_rows, 1): texts, or numbers of type ``dtype``. ``SerializeToString()`` is what
-    goes into a file.
+    ``predict_set``, and their ``label`` never abstains. Floors with ``abstain=True`` have the
+    output ``abstained``: where it is true, ``predict`` gives None and not the ``label``. The input
+    is ``X`` of shape (n_rows, n_features), with columns in the order of the fit. Where a pipeline
+    was fitted to a DataFrame with columns of texts, each column that it uses is an input of its
+    own, under its name, of shape (n_rows, 1): texts, or numbers of type ``dtype``.
+    ``SerializeToString()`` is what goes into a file.
 
     Parameters
     ----------
@@ -159,8 +160,7 @@ def to_onnx(model: Any, X: Any = None, *, dtype: str = "float64") -> Any:
     every = [*parts.steps, *parts.members[0].steps, *(each.head for each in parts.members)]
     table = input_table(every, int(n_features), names)
     made = _written(Graph(dtype), parts, table)
-    largest = 1.0 if parts.rule is None else float(np.abs(parts.rule).max())
-    check_agreement(made, Original(model, table, every, largest, dtype), X)
+    check_agreement(made, Original(model, table, every, parts.rule, dtype), X)
     return made
 
 
@@ -175,15 +175,20 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
     scores, probabilities = _scores_and_probabilities(parts, table.enter(graph))
     if np.any(parts.shifts):
         scores = graph.add("Add", scores, graph.constant(parts.shifts))
-    in_sets = None
+    further: dict[str, Any] = {}
     if parts.sets is not None:
         compared = _rescaled(graph, probabilities, parts.sets.factors)
         in_sets, place = parts.sets.write(graph, compared)
+        further["sets"] = in_sets, ("bool", k)
         probabilities = _rescaled(graph, probabilities, parts.factors)
     elif parts.rule is not None:
         probabilities = _rescaled(graph, probabilities, parts.factors)
-        scores = _weighted(graph, probabilities, parts.rule)
+        scores = _weighted(graph, probabilities, parts.rule[..., :k])
         place = graph.add("ArgMax", scores, axis=1, keepdims=0)
+        if parts.rule.shape[-1] > k:
+            best = graph.add("ReduceMax", scores, axes=[1], keepdims=0)
+            least = graph.constant(first_of_equal(parts.rule)[-1])
+            further["abstained"] = graph.add("Less", best, least), ("bool",)
     elif k == 2:
         scores = graph.add("Squeeze", scores, graph.constant(np.array([1])))
         place = graph.cast(graph.add("Greater", scores, graph.constant(0.0)), "int64")
@@ -196,9 +201,7 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
         outputs["probabilities"] = probabilities, ("float64", k)
     else:
         outputs["scores"] = scores, ("float64",) if k == 2 else ("float64", k)
-    if in_sets is not None:
-        outputs["sets"] = in_sets, ("bool", k)
-    return graph.model(outputs)
+    return graph.model(outputs | further)
 
 
 def _taken_apart(model: Any) -> ClassifierParts:

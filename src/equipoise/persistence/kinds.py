@@ -278,13 +278,18 @@ def rebuild_linear(linear: Any, kept: dict[str, Any], _spend: Spend) -> None:
         raise impossible(linear)
 
 
+def _rule_forms(k: int) -> tuple[str, ...]:
+    """Weights or costs of the classes, or weights of the classes and of abstaining."""
+    return "float k", "float k k", f"float {k + 1}"
+
+
 def rebuild_plug_in(plug_in: Any, kept: dict[str, Any], _spend: Spend) -> None:
     """Check the decision rule; all other attributes follow from ``tuned_``."""
     tuned, sizes = kept["tuned_"], dict[str, int]()
     if (
         not isinstance(tuned, TunedWeights)
         or not _has_form(tuned.classes, "classes", sizes)
-        or not any(_has_form(tuned.rule, form, sizes) for form in ("float k", "float k k"))
+        or not any(_has_form(tuned.rule, form, sizes) for form in _rule_forms(sizes["k"]))
         or not _are_frequencies(tuned.prior, sizes)
     ):
         raise impossible(plug_in)
@@ -310,7 +315,8 @@ def rebuild_sets(sets: Any, kept: dict[str, Any], spend: Spend) -> None:
     by_class = [kept["thresholds_"], kept["levels_"]]
     by_class += [] if kept["masses_"] is None else [kept["masses_"]]
     if (
-        not all(isinstance(each, ByClass) for each in by_class)
+        not _has_form(kept["tuned_"].rule, "float k", sizes)
+        or not all(isinstance(each, ByClass) for each in by_class)
         or not all(_has_form(each.to_numpy(), "real k", sizes) for each in by_class)
         or not isinstance(rows, dict)
         or set(rows) != {"own", "labels", "fold", "prior"}

@@ -91,8 +91,8 @@ class SavedModel:
             wanted = (n_rows, len(classes))[: 1 if method == "predict" else 2]
             if output.shape != wanted:
                 raise ValueError(f"shape {output.shape} instead of {wanted}")
-            # Sets of labels may abstain from a row, which is None then.
-            known = set(classes) | ({None} if getattr(last, "abstain", None) is not None else set())
+            # A row that is abstained from is None.
+            known = set(classes) | ({None} if getattr(last, "may_abstain", False) else set())
             if method == "predict" and not set(output.tolist()) <= known:
                 raise ValueError("classes that it was not trained on")
         return output

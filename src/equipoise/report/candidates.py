@@ -82,6 +82,11 @@ def named_goals(goals: Any) -> dict[str, Goal]:
                 f"goals must have no confidence, got {name}: a confidence is about one model, and "
                 "models are compared. Leave it out."
             )
+        if goal.abstain:
+            raise InvalidParameterError(
+                f"goals must give every row a class, got {name} with abstain=True: candidates are "
+                "compared by their errors on all rows. Leave it out."
+            )
     return named
 
 

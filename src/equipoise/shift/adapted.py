@@ -6,16 +6,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator
 
 from equipoise.arrays import Matrix, NDArray
 from equipoise.blocks.answers import streamed
 from equipoise.decisions import TunedWeights
+from equipoise.decisions.abstained import ScoredWithAbstentions
 from equipoise.decisions.held_out import rescaled
 from equipoise.decisions.summary import DecisionSummary
 from equipoise.decisions.tuned_weights import tune_weights
 from equipoise.exceptions import InvalidInputError
-from equipoise.goals import Goal, decide_by_costs
+from equipoise.goals import Goal
 from equipoise.risks import RiskInterval
 from equipoise.shift.model_output import probabilities_of_model
 from equipoise.shift.shifted_goals import for_population
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from equipoise.shift.prior_estimate import PriorEstimate
 
 
-class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class AdaptedClassifier(ScoredWithAbstentions, BaseEstimator):  # type: ignore[misc]
     """A classifier around a fitted one, for estimated class frequencies; made by ``adapt``.
 
     Use it where a model is to predict for a population with other class frequencies; ``adapt`` of
@@ -94,6 +95,11 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "An adapted classifier is not fitted again: fit the model, and adapt it to new rows."
         )
 
+    @property
+    def may_abstain(self) -> bool:
+        """Whether ``predict`` may give None instead of a class."""
+        return self.tuned.may_abstain
+
     @streamed
     def predict(self, X: Any, *, costs: Any = None) -> NDArray[Any]:
         """The classes that serve the goal best at the estimated frequencies.
@@ -107,7 +113,7 @@ class AdaptedClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (:func:`~equipoise.goals.decide_by_costs`).
         """
         labels, table = self.from_probabilities(probabilities_of_model(self.model, X))
-        return labels if costs is None else self.classes_[decide_by_costs(table, costs)]
+        return labels if costs is None else self.tuned.of_table(table, costs)
 
     @streamed
     def predict_proba(self, X: Any) -> NDArray[Any]:

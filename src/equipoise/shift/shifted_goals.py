@@ -53,7 +53,7 @@ def for_population(goal: Goal, region: Region) -> tuple[Goal, tuple[str, ...]]:
     if isinstance(goal, RecallFloors):
         return goal, (RECALLS_NOTE,)
     if isinstance(goal, PrecisionFloors):
-        goal = Floors(precision=goal.floors, confidence=goal.confidence)
+        goal = Floors(precision=goal.floors, confidence=goal.confidence, abstain=goal.abstain)
     if isinstance(goal, Floors):
         return _floors(goal)
     if not isinstance(goal, SetGoal):

@@ -120,6 +120,11 @@ def tune_decisions(  # noqa: PLR0913  rows, what for, and how
         rare_classes=rare_classes,
         random_state=random_state,
     )
+    if tuned.may_abstain:
+        raise InvalidParameterError(
+            f"goal must give every row a class, got {goal!r}: a module of logits cannot abstain. "
+            "Leave abstain=True out, or tune_weights on the probabilities."
+        )
     if tuned.weights is None:
         raise InvalidParameterError(
             f"goal must be one that decision weights can reach, got {goal!r}: its rule is a matrix "
