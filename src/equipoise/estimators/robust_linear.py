@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -86,6 +86,7 @@ _ADVICE = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class RobustLinearModel(
     Adaptable,
     RefusesUnknownParameters,
@@ -99,39 +100,21 @@ class RobustLinearModel(
     Use it as the base of a linear model of another loss.
     """
 
-    def __init__(
-        self,
-        goal: Uncertainty | str | None = None,
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        decisions: str = "argmax",
-        pooling: float = POOLING,
-        class_prior: Any = None,
-        adjustment: float | None = None,
-        warm_start: bool = False,
-        memory: int | str = "1 GiB",
-        verbose: int = 0,
-    ) -> None:
-        self.goal = goal
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.decisions = decisions
-        self.pooling = pooling
-        self.class_prior = class_prior
-        self.adjustment = adjustment
-        self.warm_start = warm_start
-        self.memory = memory
-        self.verbose = verbose
-
-    memory: int | str = "1 GiB"
+    goal: Uncertainty | str | None = None
+    _: KW_ONLY
+    C: float = 1.0
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    solver: str = "auto"
+    decisions: str = "argmax"
+    pooling: float = POOLING
+    class_prior: Any = None
     adjustment: float | None = None
+    warm_start: bool = False
+    memory: int | str = "1 GiB"
+    verbose: int = 0
+
     # The estimator of scikit-learn that predicts in the same way.
     plain_kind: ClassVar[type] = LinearSVC
 
