@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -181,28 +182,19 @@ def _client() -> Any:
 def lazily(X: Any, answer: Callable[[Any], NDArray[Any]], like: NDArray[Any]) -> Any:
     """A Dask array of the answers to the partitions of ``X``; ``like`` is one to some row."""
     delayed, array = (require(f"dask.{name}", extra="dask") for name in ("delayed", "array"))
-    answered = _Answered(answer, like[:0])
+    answered = partial(_answered, answer, like[:0])
     X = _whole_rows(X)
     if hasattr(X, "chunks"):
         chunks = (X.chunks[0], *((width,) for width in like.shape[1:]))
         dropped = {"drop_axis": 1} if like.ndim == 1 else {}
         return X.map_blocks(answered, token="answers", chunks=chunks, meta=like[:0], **dropped)
-    call, sent = delayed.delayed(_call_once, pure=False), delayed.delayed(answered, traverse=False)
+    # The answer, which holds a model, is sent once and not with every task.
+    call, sent = delayed.delayed(_answered, pure=False), delayed.delayed(answer, traverse=False)
+    parts = (call(sent, like[:0], part) for part in X.to_delayed())
     shape = (np.nan, *like.shape[1:])
-    return array.concatenate(
-        [array.from_delayed(call(sent, part), shape, meta=like[:0]) for part in X.to_delayed()]
-    )
+    return array.concatenate([array.from_delayed(part, shape, meta=like[:0]) for part in parts])
 
 
-class _Answered:
-    """An answer to rows; to none, no answers."""
-
-    def __init__(self, answer: Callable[[Any], NDArray[Any]], none: NDArray[Any]) -> None:
-        self.answer, self._none = answer, none
-
-    def __call__(self, rows: Any) -> NDArray[Any]:
-        return self.answer(rows) if rows.shape[0] else self._none
-
-
-def _call_once(answered: _Answered, rows: Any) -> NDArray[Any]:
-    return answered(rows)
+def _answered(answer: Callable[[Any], NDArray[Any]], none: NDArray[Any], rows: Any) -> NDArray[Any]:
+    """The answer to rows; to no rows, no answers."""
+    return answer(rows) if rows.shape[0] else none

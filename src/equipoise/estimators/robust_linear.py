@@ -385,18 +385,11 @@ class RobustLinearModel(
         if hasattr(self, "tuned_"):
             return self.tuned_.summary().with_costs(**notes)
         header = "class", "share", "training risk", "worst-case weight", "share of the objective"
-        columns = self.class_prior_, self.class_risks_, self.worst_case_weights_
+        shares = self.class_prior_
+        columns = self.class_risks_.values(), self.worst_case_weights_.values()
         lines = [
-            (
-                str(name),
-                share_text(share),
-                f"{risk:.4g}",
-                f"{weight:.4g}",
-                share_text(share * weight),
-            )
-            for name, share, risk, weight in zip(
-                self.classes_.tolist(), *(each.values() for each in columns), strict=True
-            )
+            (str(name), share_text(p), f"{risk:.4g}", f"{weight:.4g}", share_text(p * weight))
+            for (name, p), risk, weight in zip(shares.items(), *columns, strict=True)
         ]
         return SummaryTable(header, lines, notes)
 

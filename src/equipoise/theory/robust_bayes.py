@@ -217,10 +217,7 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
     names = np.arange(2)
     masses = as_uncertainty(uncertainty, name="uncertainty").resolve(p, names)
 
-    def oracle(rule: Vector) -> Vector:
-        return np.asarray(model.bayes_class_risks(rule), dtype=np.float64)
-
-    return _result(masses, p, names, _bisect(oracle, masses, p))
+    return _result(masses, p, names, _bisect(model.bayes_class_risks, masses, p))
 
 
 def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle) -> RobustBayes:
