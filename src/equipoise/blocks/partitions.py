@@ -20,6 +20,7 @@ from equipoise.blocks.base import Block, Blocks
 from equipoise.blocks.cluster import HeldPartitions, bytes_of, hold, named
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
+from equipoise.text import listing
 
 T = TypeVar("T")
 # Divisor of the memory: half of it keeps partitions where there is no cluster.
@@ -132,7 +133,8 @@ def _check_beside(X: Any, values: Any, name: str) -> None:
     known = not any(map(np.isnan, theirs + ours))
     if len(theirs) != len(ours) or (known and theirs != ours):
         counts = [
-            f"{len(part)}" + (f" ({_few(part)} rows)" if known else "") for part in (theirs, ours)
+            f"{len(part)}" + (f" ({listing(part, 5)} rows)" if known else "")
+            for part in (theirs, ours)
         ]
         raise InvalidInputError(
             f"{name} must have the partitions of X, got {counts[0]} where X has {counts[1]}: use "
@@ -145,10 +147,6 @@ def _lengths(values: Any) -> list[float]:
     if hasattr(values, "chunks"):
         return list(values.chunks[0])
     return [np.nan] * int(values.npartitions)
-
-
-def _few(lengths: list[float]) -> str:
-    return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")
 
 
 def _whole_rows(X: Any) -> Any:

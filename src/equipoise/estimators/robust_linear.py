@@ -30,7 +30,7 @@ from equipoise.decisions.summary import (
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.adapting import Adaptable
 from equipoise.estimators.linear_decisions import DECISIONS, tuned_decisions
-from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
+from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of
 from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
     FewRowsWarning,
@@ -221,7 +221,7 @@ class RobustLinearModel(
         """The rows to fit to, where they are."""
         if is_tensor(X):
             on_device = RowsOnDevice(X, y, sample_weight)
-            set_features(self, X)
+            validate_data(self, X, skip_check_array=True)
             return on_device
         memory = check_memory(self.memory)
         blocks = as_blocks(X, y, sample_weight, memory)

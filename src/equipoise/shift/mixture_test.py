@@ -48,8 +48,8 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
     # The variance that the mixture has: that of few new rows would be too small by chance.
     scales, away = pi / n + pi**2 / counts, means - pi @ means
     variance = rows.sampling_variance(new) + (pi / n * away.T) @ away
-    for i, scale in enumerate(scales):
-        spread = _deviations(known[calibration.labels == i], means[i], i, at)
+    spreads = [_deviations(known[calibration.labels == i], means[i], i, at) for i in range(k)]
+    for scale, spread in zip(scales, spreads, strict=True):
         variance += scale * spread.T @ spread
     values, vectors = np.linalg.eigh(variance)
     kept = values > SAME * values[-1]
@@ -61,10 +61,9 @@ def label_shift_p_value(calibration: CalibratedProbabilities, rows: NewRows, pi:
         return float("nan")
     difference = (weighted_mean(new, rows.counts) - means[0]) @ unexplained
     inverse = 0.0
-    for i, scale in enumerate(scales):
-        spread = _deviations(known[calibration.labels == i], means[i], i, at) @ unexplained
-        own = scale * spread.T @ spread
-        inverse += (np.sum(own**2) + np.trace(own) ** 2) / counts[i] / (free + free**2)
+    for scale, spread, count in zip(scales, spreads, counts, strict=True):
+        own = scale * (spread @ unexplained).T @ (spread @ unexplained)
+        inverse += (np.sum(own**2) + np.trace(own) ** 2) / count / (free + free**2)
     rest = max(1 / inverse - free + 1, 1.0)
     statistic = difference @ difference * rest / (rest + free - 1) / free
     return float(f.sf(statistic, free, rest))
