@@ -108,9 +108,11 @@ class Hostile(NamedTuple):
         size = np.maximum(np.sqrt((rows**2).mean(axis=0)), np.sqrt(ridge))
         size[size == 0] = 1.0
         rows, ridge = rows / size, ridge / size**2
+        from set_constraints import constraints  # needs CVXPY
+
         found = optimal_model(
             (rows, labels, weights),
-            lambda mass: as_uncertainty(self.settings["goal"]).constraints(mass, self.prior, cp),
+            lambda mass: constraints(as_uncertainty(self.settings["goal"]), mass, self.prior),
             ridge,
             fit_intercept=self.settings["fit_intercept"],
             loss=loss,

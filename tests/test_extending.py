@@ -32,6 +32,7 @@ from equipoise.theory import conditional_bound, robust_bayes
 from equipoise.validation.numbers import check_number
 from equipoise.weights import named_prior
 from logistic_cases import draw
+from set_constraints import constraints
 from set_examples import every_example, few_examples
 
 # --- a set: one file and one line ---------------------------------------------------------------
@@ -52,8 +53,10 @@ class AtLeastUniform(Uncertainty):
     def examples(cls):
         return [cls(0.5), cls(0.9)]
 
-    def constraints(self, mass, prior, cvxpy):
-        return [mass >= self.share / len(prior)]
+
+@constraints.register
+def _(recipe: AtLeastUniform, mass, prior):
+    return [mass >= recipe.share / len(prior)]
 
 
 LAWS = {

@@ -407,7 +407,6 @@ def test_the_error_rate_is_largest_for_the_flipped_rule():
     assert not rule.above and not rule.weighting.above and not rule.weighting.is_weighting
     assert rule.decide(eta).tolist() == [True, True, False, False]
     assert rule.weighting.threshold == 0.5
-    assert "flips" in rule.weighting.sentence and "below 0.5" in rule.weighting.sentence
     assert FLIPPED.can_flip(0.5) and not fbeta().can_flip(0.5)
 
 
@@ -421,20 +420,15 @@ def test_without_either_side_the_rule_stays_above_and_says_that_it_should_flip()
 def test_deciding_everybody_or_nobody_is_a_negative_weight():
     everybody = optimal_rule([0.2, 0.7], SHARE_DECIDED)
     assert everybody.decide([0.2, 0.7]).all() and everybody.weighting.threshold == -np.inf
-    assert "every row" in everybody.weighting.sentence and not everybody.weighting.is_weighting
+    assert min(everybody.weighting.weights) < 0 and not everybody.weighting.is_weighting
     nobody = optimal_rule([0.2, 0.7], LinearFractional({"fn": 1, "tn": 1}, {"constant": 1}))
-    assert not nobody.decide([0.2, 0.7]).any() and "no row" in nobody.weighting.sentence
+    assert not nobody.decide([0.2, 0.7]).any() and nobody.weighting.threshold == np.inf
 
 
 def test_a_metric_of_no_decision_says_so():
     constant = LinearFractional({"constant": 1}, {"constant": 2})
     weighting = constant.weighting(0.5, 0.3)
-    assert np.isnan(weighting.threshold) and "does not depend" in weighting.sentence
-
-
-def test_an_ordinary_weighting_says_what_it_is():
-    sentence = fbeta().weighting(0.6, 0.2).sentence
-    assert "above 0.3" in sentence and "class weights" in sentence
+    assert np.isnan(weighting.threshold)
 
 
 # Denominators

@@ -61,7 +61,6 @@ PRIVATE_STILL = {
     "decisions/early_stopping.py",
     "decisions/folds.py",
     "decisions/trained.py",
-    "estimators/tensor_rows.py",
     "persistence/saved_model.py",
 }
 

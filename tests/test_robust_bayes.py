@@ -296,6 +296,17 @@ def test_a_classifier_is_no_model():
         robust_bayes_known(LogisticRegression(), WorstClass())
 
 
+def test_a_known_model_has_two_classes():
+    class Three:
+        prior = np.full(3, 1 / 3)
+
+        def bayes_class_risks(self, weights):
+            raise AssertionError
+
+    with pytest.raises(InvalidInputError, match="model must be of two classes, got 3"):
+        robust_bayes_known(Three(), WorstClass())
+
+
 def by_cutting_planes(probabilities, weights, recipe, *, prior=None):
     """As above, for any set: one constraint for each mass that turned out to be the worst."""
     n, k = probabilities.shape

@@ -1,7 +1,7 @@
 """Laws that every uncertainty set obeys, over the examples of every registered one.
 
-Each recipe states its set a second time, by ``constraints`` of CVXPY on a mass, so that feasibility
-and optimality are evaluated by something else than the code under test.
+``set_constraints`` states each set a second time, in the words of CVXPY, so that feasibility and
+optimality are evaluated by something else than the code under test.
 """
 
 import warnings
@@ -23,6 +23,7 @@ from equipoise.sets import (
     WeightHull,
     WorstClass,
 )
+from set_constraints import constraints
 from set_examples import every_example
 
 LAWS = settings(max_examples=25, derandomize=True)
@@ -47,10 +48,6 @@ def problems(draw, rarest=-9.0, size=1e3):
     vectors = st.lists(entries, min_size=len(logs), max_size=len(logs)).map(np.array)
     prior = 10.0 ** np.array(logs)
     return prior / prior.sum(), draw(vectors), draw(vectors)
-
-
-def constraints(recipe, m, prior):
-    return recipe.constraints(m, prior, cp)
 
 
 def violation(recipe, prior, mass):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from threading import Lock
 from typing import Any, TypeVar
 
@@ -19,6 +20,7 @@ from equipoise.blocks.base import Block, Blocks
 from equipoise.blocks.cluster import HeldPartitions, bytes_of, hold, named
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
+from equipoise.text import listing
 
 T = TypeVar("T")
 # Divisor of the memory: half of it keeps partitions where there is no cluster.
@@ -131,7 +133,8 @@ def _check_beside(X: Any, values: Any, name: str) -> None:
     known = not any(map(np.isnan, theirs + ours))
     if len(theirs) != len(ours) or (known and theirs != ours):
         counts = [
-            f"{len(part)}" + (f" ({_few(part)} rows)" if known else "") for part in (theirs, ours)
+            f"{len(part)}" + (f" ({listing(part, 5)} rows)" if known else "")
+            for part in (theirs, ours)
         ]
         raise InvalidInputError(
             f"{name} must have the partitions of X, got {counts[0]} where X has {counts[1]}: use "
@@ -144,10 +147,6 @@ def _lengths(values: Any) -> list[float]:
     if hasattr(values, "chunks"):
         return list(values.chunks[0])
     return [np.nan] * int(values.npartitions)
-
-
-def _few(lengths: list[float]) -> str:
-    return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")
 
 
 def _whole_rows(X: Any) -> Any:
@@ -181,28 +180,19 @@ def _client() -> Any:
 def lazily(X: Any, answer: Callable[[Any], NDArray[Any]], like: NDArray[Any]) -> Any:
     """A Dask array of the answers to the partitions of ``X``; ``like`` is one to some row."""
     delayed, array = (require(f"dask.{name}", extra="dask") for name in ("delayed", "array"))
-    answered = _Answered(answer, like[:0])
+    answered = partial(_answered, answer, like[:0])
     X = _whole_rows(X)
     if hasattr(X, "chunks"):
         chunks = (X.chunks[0], *((width,) for width in like.shape[1:]))
         dropped = {"drop_axis": 1} if like.ndim == 1 else {}
         return X.map_blocks(answered, token="answers", chunks=chunks, meta=like[:0], **dropped)
-    call, sent = delayed.delayed(_call_once, pure=False), delayed.delayed(answered, traverse=False)
+    # The answer, which holds a model, is sent once and not with every task.
+    call, sent = delayed.delayed(_answered, pure=False), delayed.delayed(answer, traverse=False)
+    parts = (call(sent, like[:0], part) for part in X.to_delayed())
     shape = (np.nan, *like.shape[1:])
-    return array.concatenate(
-        [array.from_delayed(call(sent, part), shape, meta=like[:0]) for part in X.to_delayed()]
-    )
+    return array.concatenate([array.from_delayed(part, shape, meta=like[:0]) for part in parts])
 
 
-class _Answered:
-    """An answer to rows; to none, no answers."""
-
-    def __init__(self, answer: Callable[[Any], NDArray[Any]], none: NDArray[Any]) -> None:
-        self.answer, self._none = answer, none
-
-    def __call__(self, rows: Any) -> NDArray[Any]:
-        return self.answer(rows) if rows.shape[0] else self._none
-
-
-def _call_once(answered: _Answered, rows: Any) -> NDArray[Any]:
-    return answered(rows)
+def _answered(answer: Callable[[Any], NDArray[Any]], none: NDArray[Any], rows: Any) -> NDArray[Any]:
+    """The answer to rows; to no rows, no answers."""
+    return answer(rows) if rows.shape[0] else none

@@ -150,16 +150,6 @@ def left_out_leads(
     Leads are over the last class, of two classes the score of the second, and of shape
     ``(n_distinct, n_leads)``. The rows may be a sample of those of the fit, whose weights sum to
     ``totals`` by class; rows that are not in the sample are not left out.
-
-    Examples
-    --------
-    >>> from equipoise.losses import as_trained
-    >>> kernel = as_trained("cross_entropy").kernel(2)
-    >>> fit = LinearFit(np.eye(1), np.zeros(1), True, np.ones(2) / 2, 0.1, kernel)
-    >>> X, labels = np.array([[-2.0], [-1.0], [1.0], [2.0]]), np.array([0, 0, 1, 1])
-    >>> rows, leads = left_out_leads(fit, X, labels, np.ones(4), np.array([2.0, 2.0]))
-    >>> leads.shape
-    (4, 1)
     """
     rows = DistinctRows.of(X, labels, weights)
     table = (X[rows.first].toarray() if issparse(X) else X[rows.first]).astype(np.float64)

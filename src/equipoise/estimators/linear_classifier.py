@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import ClassVar
 
-from equipoise.decisions.tune import POOLING
 from equipoise.estimators.parameters import documented
 from equipoise.estimators.robust_linear import RobustLinearModel
 from equipoise.losses import Loss, TrainedLoss, as_trained
-from equipoise.sets import Uncertainty
 
 
 @documented
+@dataclass(eq=False, repr=False)
 class RobustLinearClassifier(RobustLinearModel):
     r"""Linear classifier that minimises the worst weighted risk over an uncertainty set.
 
@@ -71,38 +71,8 @@ class RobustLinearClassifier(RobustLinearModel):
     ('stationary', inf)
     """
 
-    def __init__(
-        self,
-        goal: Uncertainty | str | None = None,
-        loss: str | Loss = "squared_hinge",
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        decisions: str = "argmax",
-        pooling: float = POOLING,
-        class_prior: Any = None,
-        warm_start: bool = False,
-        memory: int | str = "1 GiB",
-        verbose: int = 0,
-    ) -> None:
-        self.loss = loss
-        super().__init__(
-            goal,
-            C=C,
-            fit_intercept=fit_intercept,
-            tol=tol,
-            max_iter=max_iter,
-            solver=solver,
-            decisions=decisions,
-            pooling=pooling,
-            class_prior=class_prior,
-            warm_start=warm_start,
-            memory=memory,
-            verbose=verbose,
-        )
+    loss: str | Loss = "squared_hinge"
+    adjustment: ClassVar[None] = None  # type: ignore[misc]
 
     def _trained_loss(self) -> TrainedLoss:
         return as_trained(self.loss)

@@ -113,20 +113,19 @@ def inside(model: Any) -> Any:
 
 def prior_of(model: Any) -> ByClass | None:
     """Class frequencies of the population that a classifier was fitted for; None if unknown."""
-    prior = getattr(model, "class_prior_", None)
-    if isinstance(prior, ByClass):
-        return prior
-    within = inside(model)
-    return None if within is None else prior_of(within)
+    return _stated(model, "class_prior_")
 
 
 def masses_of(model: Any) -> ByClass | None:
     """Shares of the classes on whose scale probabilities are; None for those of the rows."""
-    stated = getattr(model, "training_masses_", None)
-    if stated is not None:
-        return ByClass(np.asarray(stated), stated.classes)
-    within = inside(model)
-    return None if within is None else masses_of(within)
+    return _stated(model, "training_masses_")
+
+
+def _stated(model: Any, name: str) -> ByClass | None:
+    """Values by class that a classifier has, or the first of those inside it that has them."""
+    while model is not None and not isinstance(getattr(model, name, None), ByClass):
+        model = inside(model)
+    return None if model is None else getattr(model, name)
 
 
 def _behind_steps(model: Any, X: Any) -> tuple[Any, Any]:

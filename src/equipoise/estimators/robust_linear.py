@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
 
@@ -30,7 +30,7 @@ from equipoise.decisions.summary import (
 from equipoise.decisions.tune import POOLING
 from equipoise.estimators.adapting import Adaptable
 from equipoise.estimators.linear_decisions import DECISIONS, tuned_decisions
-from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of, set_features
+from equipoise.estimators.tensor_rows import handed_back, labels_of, scores_of
 from equipoise.estimators.unknown_parameters import RefusesUnknownParameters
 from equipoise.exceptions import (
     FewRowsWarning,
@@ -86,6 +86,7 @@ _ADVICE = {
 }
 
 
+@dataclass(eq=False, repr=False)
 class RobustLinearModel(
     Adaptable,
     RefusesUnknownParameters,
@@ -99,39 +100,21 @@ class RobustLinearModel(
     Use it as the base of a linear model of another loss.
     """
 
-    def __init__(
-        self,
-        goal: Uncertainty | str | None = None,
-        *,
-        C: float = 1.0,
-        fit_intercept: bool = True,
-        tol: float = 1e-6,
-        max_iter: int = 1000,
-        solver: str = "auto",
-        decisions: str = "argmax",
-        pooling: float = POOLING,
-        class_prior: Any = None,
-        adjustment: float | None = None,
-        warm_start: bool = False,
-        memory: int | str = "1 GiB",
-        verbose: int = 0,
-    ) -> None:
-        self.goal = goal
-        self.C = C
-        self.fit_intercept = fit_intercept
-        self.tol = tol
-        self.max_iter = max_iter
-        self.solver = solver
-        self.decisions = decisions
-        self.pooling = pooling
-        self.class_prior = class_prior
-        self.adjustment = adjustment
-        self.warm_start = warm_start
-        self.memory = memory
-        self.verbose = verbose
-
-    memory: int | str = "1 GiB"
+    goal: Uncertainty | str | None = None
+    _: KW_ONLY
+    C: float = 1.0
+    fit_intercept: bool = True
+    tol: float = 1e-6
+    max_iter: int = 1000
+    solver: str = "auto"
+    decisions: str = "argmax"
+    pooling: float = POOLING
+    class_prior: Any = None
     adjustment: float | None = None
+    warm_start: bool = False
+    memory: int | str = "1 GiB"
+    verbose: int = 0
+
     # The estimator of scikit-learn that predicts in the same way.
     plain_kind: ClassVar[type] = LinearSVC
 
@@ -238,7 +221,7 @@ class RobustLinearModel(
         """The rows to fit to, where they are."""
         if is_tensor(X):
             on_device = RowsOnDevice(X, y, sample_weight)
-            set_features(self, X)
+            validate_data(self, X, skip_check_array=True)
             return on_device
         memory = check_memory(self.memory)
         blocks = as_blocks(X, y, sample_weight, memory)
@@ -402,18 +385,11 @@ class RobustLinearModel(
         if hasattr(self, "tuned_"):
             return self.tuned_.summary().with_costs(**notes)
         header = "class", "share", "training risk", "worst-case weight", "share of the objective"
-        columns = self.class_prior_, self.class_risks_, self.worst_case_weights_
+        shares = self.class_prior_
+        columns = self.class_risks_.values(), self.worst_case_weights_.values()
         lines = [
-            (
-                str(name),
-                share_text(share),
-                f"{risk:.4g}",
-                f"{weight:.4g}",
-                share_text(share * weight),
-            )
-            for name, share, risk, weight in zip(
-                self.classes_.tolist(), *(each.values() for each in columns), strict=True
-            )
+            (str(name), share_text(p), f"{risk:.4g}", f"{weight:.4g}", share_text(p * weight))
+            for (name, p), risk, weight in zip(shares.items(), *columns, strict=True)
         ]
         return SummaryTable(header, lines, notes)
 

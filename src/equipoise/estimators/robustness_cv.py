@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -30,6 +31,7 @@ from equipoise.validation.numbers import check_seed, check_verbosity
 _KINDS = (RobustLogisticRegression, TunedDecisionClassifier, RobustClassifier)
 
 
+@dataclass(eq=False, repr=False)
 class RobustnessCV(Adaptable, Summarised, ClassifierMixin, MetaEstimatorMixin, BaseEstimator):  # type: ignore[misc]
     r"""Choose on held-out rows how robust a classifier is: the level of ``LabelCVaR``.
 
@@ -116,28 +118,16 @@ class RobustnessCV(Adaptable, Summarised, ClassifierMixin, MetaEstimatorMixin, B
     chosen overall error 2.1%, worst class 13%
     """
 
-    def __init__(
-        self,
-        estimator: Any,
-        *,
-        rule: str = "regret",
-        price: float | None = None,
-        recall: float | None = None,
-        alphas: Any = None,
-        cv: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-        verbose: int = 0,
-    ) -> None:
-        self.estimator = estimator
-        self.rule = rule
-        self.price = price
-        self.recall = recall
-        self.alphas = alphas
-        self.cv = cv
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-        self.verbose = verbose
+    estimator: Any
+    _: KW_ONLY
+    rule: str = "regret"
+    price: float | None = None
+    recall: float | None = None
+    alphas: Any = None
+    cv: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
+    verbose: int = 0
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

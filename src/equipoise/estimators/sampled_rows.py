@@ -136,32 +136,25 @@ class CountedRows(NamedTuple):
         return CountedRows(*(np.concatenate(pair, axis=1) for pair in pairs)).merged()
 
 
-@dataclass(frozen=True, eq=False)
-class OtherRows:
-    """The rows that were not drawn, by the decision rule of a model on probabilities times factors.
+def count_others(
+    fitted: FittedDecisions, rule: Vector | Matrix, sample: Sample, stream: Stream
+) -> CountedRows:
+    """The rows that were not drawn, by class and what is predicted: one pass."""
+    # What workers of a cluster are sent: not the sample.
+    drawn, classes, model = sample.drawn, sample.classes, fitted.model
+    factors = fitted.training.factors_for(model)
 
-    All of them are counted in one pass.
-    """
-
-    drawn: DrawnRows
-    model: Any
-    rule: Vector | Matrix
-    factors: Vector
-    classes: NDArray[Any]
-
-    def __call__(self, place: int, block: Block) -> CountedRows | None:
-        rows = self.drawn.rows(place, block, drawn=False)
+    def counted(place: int, block: Block) -> CountedRows | None:
+        rows = drawn.rows(place, block, drawn=False)
         if rows is None:
             return None
-        table = rescaled(class_probabilities(self.model, rows.X, self.classes), self.factors)
-        lines = [rows.labels, decide(table, self.rule), np.argmax(table, axis=1)]
+        table = rescaled(class_probabilities(model, rows.X, classes), factors)
+        lines = [rows.labels, decide(table, rule), np.argmax(table, axis=1)]
         sums = [np.ones(len(rows.labels)), rows.weights, rows.weights**2]
         return CountedRows(np.array(lines), np.array(sums)).merged()
 
-    def counted(self, stream: Stream) -> CountedRows:
-        """All of them, by class and what is predicted."""
-        blocks = stream.map(self)
-        return reduce(CountedRows.and_also, (each for each in blocks if each is not None))
+    blocks = stream.map(counted)
+    return reduce(CountedRows.and_also, (each for each in blocks if each is not None))
 
 
 @dataclass(frozen=True, eq=False)
@@ -232,12 +225,9 @@ def evaluated_on_all(
     rows, classes, few = sample.rows, sample.classes, task.few
     shares = sample.totals / sample.totals.sum()
     prior = shares if class_prior is None else fitted.training.prior
-    training, task = (
-        replace(fitted.training, shares=shares, prior=prior),
-        replace(task, prior=prior),
-    )
-    factors = training.factors_for(fitted.model)
-    others = OtherRows(sample.drawn, fitted.model, rules.rule, factors, classes).counted(stream)
+    training = replace(fitted.training, shares=shares, prior=prior)
+    fitted, task = replace(fitted, training=training), replace(task, prior=prior)
+    others = count_others(fitted, rules.rule, sample, stream)
     evaluated = _evaluated(task, rules, fitted.evaluated, sample, others)
     if not len(rules.by_fold):
         rules = replace(rules, by_fold=rules.rule[None])
@@ -248,7 +238,7 @@ def evaluated_on_all(
     seen = [trained * ~(few & task.drop), tuned_on * ~few, evaluated.sums[:, 0].sum(axis=0)]
     tuned = replace(tuned, seen=np.array(seen, dtype=np.intp))
     attributes = fitted.attributes | {"n_passes_": stream.n_passes}
-    return replace(fitted, tuned=tuned, training=training, attributes=attributes)
+    return replace(fitted, tuned=tuned, attributes=attributes)
 
 
 def _sample_rows(classifier: Any, known: Survey) -> int:

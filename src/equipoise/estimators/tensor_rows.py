@@ -4,17 +4,11 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_feature_names, _check_n_features
+from sklearn.utils.validation import validate_data
 
 from equipoise.arrays import NDArray, library, on_host, to_numpy
 from equipoise.extras import require
 from equipoise.objectives.torch_rows import as_tensor, checked_rows
-
-
-def set_features(estimator: Any, X: Any, *, reset: bool = True) -> None:
-    """Keep, or check, the number of features, as scikit-learn does."""
-    _check_feature_names(estimator, X, reset=reset)
-    _check_n_features(estimator, X, reset=reset)
 
 
 def handed_back(values: Any, like: Any) -> Any:
@@ -30,7 +24,7 @@ def handed_back(values: Any, like: Any) -> Any:
 def scores_of(estimator: Any, X: Any, intercept: NDArray[Any]) -> Any:
     """Scores of rows by these intercepts: one each for two classes, else one per class."""
     rows = checked_rows(X)
-    set_features(estimator, rows, reset=False)
+    validate_data(estimator, rows, reset=False, skip_check_array=True)
     coef, intercept = (rows.new_tensor(each) for each in (to_numpy(estimator.coef_), intercept))
     scores = (rows @ coef.T).add_(intercept)
     return handed_back(scores[:, 0] if len(estimator.classes_) == 2 else scores, X)

@@ -16,6 +16,14 @@ _INSTEAD = {
 }
 
 
+class _OfConstructor:
+    """The signature of a class, which is that of its ``__init__`` and not of ``__new__``."""
+
+    def __get__(self, _instance: Any, kind: type) -> Signature:
+        full = signature(kind.__init__)  # type: ignore[misc]
+        return full.replace(parameters=list(full.parameters.values())[1:])
+
+
 class RefusesUnknownParameters:
     """An estimator that names itself, and what may be meant, where a parameter is unknown.
 
@@ -29,13 +37,8 @@ class RefusesUnknownParameters:
     TypeError: RobustLogisticRegression has no parameter 'max_iters' (did you mean 'max_iter'?).
     """
 
-    __signature__: ClassVar[Signature]
+    __signature__: ClassVar[Any] = _OfConstructor()
     instead: ClassVar[dict[str, str]] = _INSTEAD
-
-    def __init_subclass__(cls, **settings: Any) -> None:
-        super().__init_subclass__(**settings)
-        full = signature(cls.__init__)
-        cls.__signature__ = full.replace(parameters=list(full.parameters.values())[1:])
 
     def __new__(cls, *_values: Any, **params: Any) -> Self:
         known = cls.__signature__.parameters

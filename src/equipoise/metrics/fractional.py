@@ -126,21 +126,6 @@ class EquivalentWeighting:
         """Whether these are class weights: neither is negative, and the rule does not flip."""
         return self.above and min(self.weights) >= 0
 
-    @property
-    def sentence(self) -> str:
-        """What the optimal rule is, and whether a weighting of the classes gives it."""
-        if np.isnan(self.threshold):
-            return "Every decision is optimal: the metric does not depend on it."
-        side = f"where its probability is {'above' if self.above else 'below'} {self.threshold:.6g}"
-        how = "as with the class weights"
-        if not self.above:
-            how = "the rule flips, which no weighting of the classes does:"
-        elif min(self.weights) < 0:
-            side = "for every row" if self.weights[0] < 0 else "for no row"
-            how = "which no weighting of the classes rewards:"
-        start = f"The metric is largest when class 1 is decided {side}, {how}"
-        return f"{start} q = ({self.weights[0]:.6g}, {self.weights[1]:.6g})."
-
 
 @dataclass(frozen=True)
 class LinearFractional:

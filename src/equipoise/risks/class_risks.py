@@ -269,9 +269,8 @@ class RiskScorer(BaseEstimator):  # type: ignore[misc]
     simplex (``"worst_class"``), fixed weights are a single point (``"balanced"``,
     ``FixedWeights(...)``).
 
-    Called as ``scorer(estimator, X, y, sample_weight=None)``, it can be given as ``scoring`` to
-    cross-validation and grid search. It holds hyper-parameters only: it can be cloned and
-    pickled, and it takes part in scikit-learn's metadata routing (``set_score_request``).
+    It holds hyper-parameters only: it can be cloned and pickled, and it takes part in
+    scikit-learn's metadata routing (``set_score_request``).
 
     A class of the estimator without a row in ``y``, as may happen in small folds, has no risk. It
     is left out, and the maximum is over the weights of the other classes. A ``goal`` that names

@@ -160,17 +160,6 @@ class PriorBall(Uncertainty):
             return CappedSimplex(np.zeros(len(p)), np.where(ball.allowed, 1.0, 0.0))
         return ball
 
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        if self.radius == 0:
-            return [mass == prior]
-        distance = {
-            "kl": cvxpy.sum(cvxpy.kl_div(mass, prior)),
-            "chi2": cvxpy.sum(cvxpy.multiply(cvxpy.square(mass - prior), 1 / prior)),
-            "tv": cvxpy.norm1(mass - prior) / 2,
-            "l2": cvxpy.norm2(mass - prior),
-        }
-        return [distance[self.divergence] <= self.radius]
-
     @classmethod
     def examples(cls) -> list[Self]:
         balls = [cls(radius, name) for name in DIVERGENCES for radius in (0.02, 0.2, 3.0)]

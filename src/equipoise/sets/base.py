@@ -106,8 +106,7 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     """A recipe for an uncertainty set: hyper-parameters only, so that ``clone`` works.
 
     A new one is a final class with ``resolve`` and, unless it has no parameters, ``examples``;
-    ``SETS.register`` makes it known to the command line, to saved models and to the tests, which
-    compare it with an independent solver by ``constraints``.
+    ``SETS.register`` makes it known to the command line, to saved models and to the tests.
 
     Examples
     --------
@@ -134,13 +133,6 @@ class Uncertainty(BaseEstimator, ABC):  # type: ignore[misc]
     def examples(cls) -> list[Self]:
         """A few recipes of this class that resolve for two to a hundred classes of any prior."""
         return [cls()]
-
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        """The set in the words of CVXPY, for tests: constraints on ``mass`` beside the simplex.
-
-        ``mass`` is a ``cvxpy.Variable`` and ``cvxpy`` the module, which the library does not need.
-        """
-        raise NotImplementedError(f"{type(self).__name__} does not state its constraints.")
 
 
 def check_risks(risks: ArrayLike, n_classes: int) -> Vector:

@@ -43,11 +43,6 @@ class WeightBox(Uncertainty):
     def examples(cls) -> list[Self]:
         return [cls(0.5, 2.0), cls(lower=0.9)]
 
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        lower = 0.0 if self.lower is None else self.lower
-        caps = [] if self.upper is None else [mass <= self.upper * prior]
-        return [mass >= lower * prior, *caps]
-
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, names = named_prior(prior, classes)
         low, up = _ranges(self.lower, self.upper, names, np.inf)
@@ -85,10 +80,6 @@ class PriorBox(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(0.01, 0.6), cls(upper=0.9)]
-
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        lower = 0.0 if self.lower is None else self.lower
-        return [mass >= lower, mass <= (1.0 if self.upper is None else self.upper)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         _, names = named_prior(prior, classes)

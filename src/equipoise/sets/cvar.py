@@ -30,9 +30,6 @@ class WorstClass(Uncertainty):
         p, _ = named_prior(prior, classes)
         return CappedSimplex(np.zeros(len(p)), np.ones(len(p)))
 
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        return []
-
 
 class LabelCVaR(Uncertainty):
     r"""Label conditional value at risk: no class weight above :math:`1/\alpha`.
@@ -64,9 +61,6 @@ class LabelCVaR(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(1.0), cls(0.5), cls(0.01)]
-
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        return [mass <= prior / self.alpha]
 
     @property
     def is_open(self) -> bool:
@@ -121,13 +115,6 @@ class LabelHCVaR(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(kappa=2), cls(alphas=0.7), cls(c=0.5)]
-
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        levels = self.alphas
-        if levels is None:
-            power = prior ** (1 / (self.kappa or 1.0))
-            levels = (self.c or 1.0) * power / power.sum()
-        return [mass <= prior / levels]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> CappedSimplex:
         p, names = named_prior(prior, classes)

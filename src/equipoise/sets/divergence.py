@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from equipoise.arrays import Mask, Vector
+from equipoise.arrays import Vector
 from equipoise.sets.filling import fill, project_box, project_simplex
 
 
@@ -70,7 +70,49 @@ class TotalVariation(Divergence):
         return center + gain - loss
 
 
-class Euclidean(Divergence):
+class Squares(Divergence):
+    r"""A ball of squares :math:`\sum_i (m_i - c_i)^2 / a_i \le b`, with positive :math:`a`."""
+
+    @abstractmethod
+    def scales(self, center: Vector) -> Vector:
+        """The scales :math:`a` of the classes."""
+
+    @abstractmethod
+    def budget(self, radius: float) -> float:
+        """The bound :math:`b` of the sum."""
+
+    def weights(self, center: Vector, radius: float) -> Vector:
+        with np.errstate(divide="ignore"):
+            return np.asarray(1 / (self.budget(radius) * self.scales(center)))
+
+    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
+        r"""Masses :math:`c_i + a_i (D / A + t (r_i - \bar r))` on the classes that keep any.
+
+        The others have the total centre :math:`D`; :math:`A` sums the scales of those that keep
+        mass, and :math:`\bar r` is their mean risk by scale. The time :math:`t` uses up what
+        :math:`D` leaves of the budget. It never comes too late while classes are left to be
+        dropped, and a class that is dropped at some time never returns, so dropping all that fall
+        below zero until none is left is exact.
+        """
+        scales, kept = self.scales(center), np.ones(len(center), dtype=bool)
+        while True:
+            a, lost = np.where(kept, scales, 0.0), center[~kept]
+            total, moved = float(a.sum()), float(lost.sum())
+            # The mean lies next to the risk of the largest class, and is measured from there.
+            away = risks - risks[np.argmax(a)]
+            away = np.where(kept, away - float(a @ away) / total, 0.0)
+            variance = float(a @ away**2)
+            room = self.budget(radius) - moved**2 / total - float((lost**2 / scales[~kept]).sum())
+            # Without room, or where all tie, only rounding moves masses.
+            time = (room / variance) ** 0.5 if variance > 0 and room > 0 else 0.0
+            masses = np.where(kept, center + scales * (moved / total + time * away), 0.0)
+            still = kept & (masses > 0)
+            if np.array_equal(still, kept):
+                return np.asarray(masses / masses.sum())
+            kept = still
+
+
+class Euclidean(Squares):
     r"""The norm :math:`\|m - c\|_2`."""
 
     name = "l2"
@@ -79,39 +121,12 @@ class Euclidean(Divergence):
     def distance(self, masses: Vector, center: Vector) -> float:
         return float(np.linalg.norm(masses - center))
 
-    def weights(self, center: Vector, radius: float) -> Vector:
-        return np.full(len(center), 1 / radius**2)
+    def scales(self, center: Vector) -> Vector:
+        return np.ones_like(center)
 
-    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
-        r"""The first point at the radius on the path :math:`P(c + t r)`, or its end."""
-        return _walk(risks, center, radius)
+    def budget(self, radius: float) -> float:
+        return radius**2
 
     def project(self, point: Vector, center: Vector, radius: float) -> Vector:
-        r"""The first point at the radius on the path :math:`P(c + t (v - c))`, :math:`t \le 1`."""
-        return _walk(point - center, center, radius)
-
-
-def _walk(direction: Vector, center: Vector, radius: float) -> Vector:
-    r"""Where the path :math:`P(c + t d)` of projections onto the simplex leaves the ball.
-
-    Classes leave the support of the path and never return, so the squared distance is piecewise
-    linear and concave in :math:`t^2`: Newton steps from the left stay left and end exactly.
-    """
-    # Measured from its largest entry, a long direction keeps the digits of the classes that stay.
-    direction = direction - direction.max()
-    time = radius / float(np.linalg.norm(direction - direction.mean()))
-    while True:
-        masses: Vector = project_simplex(center + time * direction, 1.0)
-        later = _exit_time(masses > 0, direction, center, radius)
-        if not later > time * (1 + 1e-15):
-            return masses
-        time = later
-
-
-def _exit_time(kept: Mask, direction: Vector, center: Vector, radius: float) -> float:
-    """When the path with this support reaches the radius; NaN where it has come to rest."""
-    moving = direction[kept]
-    variance = float(((moving - moving.mean()) ** 2).sum())
-    dropped = center[~kept]
-    room = radius**2 - float(dropped.sum()) ** 2 / len(moving) - float(dropped @ dropped)
-    return float((room / variance) ** 0.5) if variance > 0 and room > 0 else np.nan
+        r"""The first point at the radius on the path of projections of :math:`c + t (v - c)`."""
+        return self.maximize(point - center, center, radius)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import wrightomega
 
 from equipoise.arrays import Vector
-from equipoise.sets.divergence import Divergence
+from equipoise.sets.divergence import Divergence, Squares
 
 # Relative error of the multiplier: that of the masses' way from the centre is no larger.
 _MULTIPLIER_TOL = 1e-14
@@ -31,12 +31,6 @@ _SERIES = (1 / 840, 1 / 144, 1 / 30, 1 / 8, 1 / 3, 1 / 2)
 
 # Masses at one multiplier, their divergence, and its derivative in the multiplier.
 AtMultiplier = tuple[Vector, float, float]
-
-
-def on_worst(risks: Vector, center: Vector) -> Vector:
-    """The centre conditioned on the worst classes."""
-    worst: Vector = np.where(risks == risks.max(), center, 0.0)
-    return worst / float(worst.sum())
 
 
 def meet_radius(trial: Callable[[float], AtMultiplier], radius: float, start: float) -> Vector:
@@ -79,7 +73,8 @@ class KullbackLeibler(Divergence):
 
     def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
         r"""Exponential tilting: :math:`m_i \propto c_i \exp(r_i / \mu)`."""
-        worst = on_worst(risks, center)
+        worst: Vector = np.where(risks == risks.max(), center, 0.0)
+        worst = worst / float(worst.sum())
         if self.distance(worst, center) <= radius:
             return worst
         # By Hoeffding's lemma the divergence is at most 1 / (8 mu^2) for risks in [-1, 0].
@@ -154,7 +149,7 @@ def _entropy(logs: Vector, masses: Vector, center: Vector) -> float:
     return float(np.where(small, series, large).sum())
 
 
-class ChiSquared(Divergence):
+class ChiSquared(Squares):
     r"""Pearson's divergence :math:`\sum_i (m_i - c_i)^2 / c_i`."""
 
     name = "chi2"
@@ -163,30 +158,11 @@ class ChiSquared(Divergence):
     def distance(self, masses: Vector, center: Vector) -> float:
         return float(((masses - center) ** 2 / center).sum())
 
-    def weights(self, center: Vector, radius: float) -> Vector:
-        with np.errstate(divide="ignore"):
-            return np.asarray(1 / (radius * center))
+    def scales(self, center: Vector) -> Vector:
+        return center
 
-    def maximize(self, risks: Vector, center: Vector, radius: float) -> Vector:
-        r"""Masses in proportion to :math:`c_i (r_i - z)_+`, with one level ``z`` to find.
-
-        On the classes above the level, of total centre ``w`` and with :math:`V = \sum c_i (r_i -
-        \bar r)^2`, it lies :math:`\sqrt{V / (w (w \, \text{radius} - (1 - w)))}` below their mean
-        risk. Counting too many classes puts the level too low, so dropping those below it until
-        none is left is exact.
-        """
-        worst = on_worst(risks, center)
-        if self.distance(worst, center) <= radius:
-            return worst
-        kept = np.ones(len(risks), dtype=bool)
-        while True:
-            height = _height(risks, np.where(kept, center, 0.0), float(center[~kept].sum()), radius)
-            still = kept & (height > 0)
-            if np.array_equal(still, kept):
-                break
-            kept = still
-        masses: Vector = np.where(kept, center * height, 0.0)
-        return masses / float(masses.sum())
+    def budget(self, radius: float) -> float:
+        return radius
 
     def project(self, point: Vector, center: Vector, radius: float) -> Vector:
         r"""Penalised: :math:`m_i = c_i (v_i + \mu + s)_+ / (c_i + \mu)`, the sum fixing ``s``.
@@ -200,19 +176,6 @@ class ChiSquared(Divergence):
         start = (deviation / radius) ** 0.5
         masses[order] = meet_radius(lambda mu: penalised_chi2(gap, c, mu), radius, start)
         return masses
-
-
-def _height(risks: Vector, kept: Vector, dropped: float, radius: float) -> Vector:
-    """Risks above the level. From the mean, because the level itself may round to a risk."""
-    total = float(kept.sum())
-    # The mean lies next to the risk of the most common class, and is measured from there.
-    risks = risks - risks[np.argmax(kept)]
-    deviation: Vector = risks - float(kept @ risks) / total
-    room = total * (total * radius - dropped)
-    # Within rounding of the radius at which only the worst classes are left.
-    if room <= 0:
-        return np.ones_like(risks)
-    return deviation + float(np.sqrt(kept @ deviation**2 / room))
 
 
 def penalised_chi2(gap: Vector, center: Vector, mu: float) -> AtMultiplier:

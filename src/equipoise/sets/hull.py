@@ -114,9 +114,6 @@ class FixedWeights(Uncertainty):
     def examples(cls) -> list[Self]:
         return [cls("standard"), cls("balanced")]
 
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        return [mass == mass_of_weighting(self.weights, prior, np.arange(len(prior)), name="")]
-
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
         p, names = named_prior(prior, classes)
         mass = mass_of_weighting(self.weights, p, names, name="weights")
@@ -145,14 +142,6 @@ class WeightHull(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(["standard", "balanced"])]
-
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        # Of two weightings, as in the examples.
-        names = np.arange(len(prior))
-        one, other = (mass_of_weighting(q, prior, names, name="") for q in self.weightings)
-        way = other - one
-        share = (mass - one) @ way / max(way @ way, np.finfo(np.float64).tiny)
-        return [share >= 0, share <= 1, mass == one + cvxpy.multiply(share, way)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> Hull:
         p, names = named_prior(prior, classes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -164,10 +164,6 @@ class WeightRatio(Uncertainty):
     @classmethod
     def examples(cls) -> list[Self]:
         return [cls(3.0), cls(1.0), cls(100.0)]
-
-    def constraints(self, mass: Any, prior: Vector, cvxpy: Any) -> list[Any]:
-        weights = cvxpy.multiply(mass, 1 / prior)
-        return [cvxpy.max(weights) <= self.ratio * cvxpy.min(weights)]
 
     def resolve(self, prior: ArrayLike, classes: ArrayLike | None = None) -> MassSet:
         """The set of masses; the prior alone where the ratio is 1."""

@@ -191,17 +191,8 @@ def iid_bound(  # noqa: PLR0913  the sample, the class of functions, the set, th
     >>> round(iid_bound(counts, complexity, prior, "balanced").value, 3)
     0.216
     """
-    return _bound(
-        "Theorem 1",
-        counts,
-        complexity,
-        class_prior,
-        uncertainty,
-        risks=risks,
-        confidence=confidence,
-        observed=observed,
-        lipschitz=lipschitz,
-    )
+    given = counts, complexity, class_prior, uncertainty
+    return _bound("Theorem 1", given, risks, confidence, lipschitz, observed=observed)
 
 
 def rate_bound(
@@ -234,17 +225,8 @@ def rate_bound(
     0.251
     """
     check_number(constant, "constant", "[0, inf)")
-    return _bound(
-        "Corollary 2",
-        counts,
-        constant,
-        class_prior,
-        uncertainty,
-        risks=risks,
-        confidence=confidence,
-        observed=False,
-        lipschitz=lipschitz,
-    )
+    given = counts, constant, class_prior, uncertainty
+    return _bound("Corollary 2", given, risks, confidence, lipschitz, observed=False)
 
 
 def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the set, the loss
@@ -288,32 +270,24 @@ def conditional_bound(  # noqa: PLR0913  the sample, the class of functions, the
     common: 90000   0%      0.008    0.0148      0
     rare:    1000 100%       0.08    0.1404 0.2204
     """
-    return _bound(
-        "Appendix D",
-        counts,
-        complexity,
-        class_prior,
-        uncertainty,
-        risks=risks,
-        confidence=confidence,
-        observed=observed,
-        lipschitz=lipschitz,
-    )
+    given = counts, complexity, class_prior, uncertainty
+    return _bound("Appendix D", given, risks, confidence, lipschitz, observed=observed)
 
 
-def _bound(  # noqa: PLR0913  what the theorems have in common
+def _bound(
     theorem: str,
-    counts: Any,
-    complexity: Any,
-    class_prior: Any,
-    uncertainty: Any,
-    *,
+    given: tuple[Any, Any, Any, Any],
     risks: Any,
     confidence: Any,
-    observed: bool,
     lipschitz: Any,
+    *,
+    observed: bool,
 ) -> RiskBound:
-    """The bound of the robust risk, or without risks of the excess risk."""
+    """The bound of the robust risk, or without risks of the excess risk.
+
+    Given are rows by class, a complexity, class frequencies and the set.
+    """
+    counts, complexity, class_prior, uncertainty = given
     classes = _names(counts, class_prior, risks, complexity)
 
     def checked(values: Any, name: str, interval: str) -> Vector:

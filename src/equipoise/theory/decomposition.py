@@ -202,7 +202,12 @@ def excess_risk(  # noqa: PLR0913  probabilities, rows, and how they are resampl
             f"n_resamples must be 0 where class_prior is given, got {n}: intervals are for rows as "
             "they were drawn."
         )
-    eta, rule = _checked(truth, estimate)
+    eta, rule = as_probabilities(truth), as_probabilities(estimate, name="estimate")
+    if rule.shape != eta.shape:
+        raise InvalidInputError(
+            f"estimate must have the shape of the true probabilities, {eta.shape}, got "
+            f"{rule.shape}."
+        )
     weights = row_shares(sample_weight, len(eta))
     outcome = eta if y is None else np.eye(eta.shape[1])[check_true(y, eta, name="y")]
     shares = weights @ outcome
@@ -282,16 +287,6 @@ def excess_risk_in_class(
     )
     mine = float(mass @ np.asarray(first))
     return ClassExcess(mine - evaluated, mine - made, made - evaluated)
-
-
-def _checked(truth: ArrayLike, estimate: ArrayLike) -> tuple[Matrix, Matrix]:
-    eta, estimated = as_probabilities(truth), as_probabilities(estimate, name="estimate")
-    if estimated.shape != eta.shape:
-        raise InvalidInputError(
-            f"estimate must have the shape of the true probabilities, {eta.shape}, got "
-            f"{estimated.shape}."
-        )
-    return eta, estimated
 
 
 def _decomposed(

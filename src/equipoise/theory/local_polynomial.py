@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -19,6 +20,7 @@ from equipoise.weights.by_class import ByClass
 _MOST_TERMS = 512
 
 
+@dataclass(eq=False, repr=False)
 class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     r"""Class probabilities by local polynomial regression of the class indicators.
 
@@ -84,18 +86,11 @@ class LocalPolynomialClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     True
     """
 
-    def __init__(
-        self,
-        degree: int = 1,
-        *,
-        bandwidth: Any = "rate",
-        smoothness: float | None = None,
-        ridge: float = 0.3,
-    ) -> None:
-        self.degree = degree
-        self.bandwidth = bandwidth
-        self.smoothness = smoothness
-        self.ridge = ridge
+    degree: int = 1
+    _: KW_ONLY
+    bandwidth: Any = "rate"
+    smoothness: float | None = None
+    ridge: float = 0.3
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows ``X`` with labels ``y``.

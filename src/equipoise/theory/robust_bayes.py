@@ -10,9 +10,7 @@ maximisers are the *least favourable* masses. Rules that are Bayes for them diff
 classes tie; a mixture of such rules attains the robust risk, and often no single one does.
 
 Two classes are solved exactly: the rules are thresholds on :math:`\eta`, so it is enough to walk
-along them. Rows of more classes are smoothed (:mod:`equipoise.theory.tied_rules`). A known model of
-more classes is a game between masses and rules, solved on the masses and rules seen so far; each
-round adds the best answer of either side, and both answers bound the value.
+along them. Rows of more classes are smoothed (:mod:`equipoise.theory.tied_rules`).
 
 References
 ----------
@@ -26,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
 from equipoise.arrays import ArrayLike, Indices, Matrix, NDArray, Vector
 from equipoise.decisions import decide
@@ -44,11 +41,8 @@ Oracle = Callable[[Vector], Vector]
 # bound of the robust risk of any rule.
 Saddle = tuple[Vector, Matrix, Vector, Vector, float]
 
-# The certified gap that is asked for, and the one that is reported as missed; the rounds of a game.
+# The certified gap that is asked for, and the one that is reported as missed.
 _TOLERANCE, _MISSED = 1e-7, 2e-7
-_ROUNDS = 500
-# New rules are sought between the masses of the game and the best ones so far, nearer to these.
-_CAUTION = 0.8
 # Halvings that exhaust the digits of a mass in [0, 1], and what rounding takes of a threshold's.
 _HALVINGS = 60
 _LOST_DIGITS = 8 * float(np.finfo(np.float64).eps)
@@ -191,7 +185,7 @@ def robust_bayes(
 
 
 def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
-    r"""The robust Bayes rule of a model whose Bayes rules are known in closed form.
+    r"""The robust Bayes rule of a model of two classes whose Bayes rules are known in closed form.
 
     .. math:: \max_{m \in M} \sum_i m_i R_i(f^*_m)
 
@@ -215,14 +209,15 @@ def robust_bayes_known(model: Any, uncertainty: Any = None) -> RobustBayes:
             f"{model!r}; robust_bayes takes the probabilities of a classifier."
         )
     p = np.asarray(model.prior, dtype=np.float64)
-    names = np.arange(len(p))
+    if len(p) != 2:
+        raise InvalidInputError(
+            f"model must be of two classes, got {len(p)}: for more give robust_bayes the "
+            "probabilities at points of a quadrature, with their weights."
+        )
+    names = np.arange(2)
     masses = as_uncertainty(uncertainty, name="uncertainty").resolve(p, names)
 
-    def oracle(rule: Vector) -> Vector:
-        return np.asarray(model.bayes_class_risks(rule), dtype=np.float64)
-
-    saddle = (_bisect if len(p) == 2 else _play)(oracle, masses, p)
-    return _result(masses, p, names, saddle)
+    return _result(masses, p, names, _bisect(model.bayes_class_risks, masses, p))
 
 
 def _result(masses: MassSet, prior: Vector, names: NDArray[Any], saddle: Saddle) -> RobustBayes:
@@ -328,44 +323,3 @@ def _bisect(oracle: Oracle, masses: MassSet, prior: Vector) -> Saddle:
     # The atom stands between the two thresholds, wherever its own digits end.
     around = _cuts(rules[:, 0] * (1 + np.array([-_LOST_DIGITS, _LOST_DIGITS])))
     return _pair(low), around, shares, shares @ sides, float(_pair(low) @ sides[1])
-
-
-def _play(oracle: Oracle, masses: MassSet, shares: Vector) -> Saddle:
-    """Masses against rules, until the best answers of both sides agree."""
-    best = np.asarray(masses.project(np.full(len(shares), 1 / len(shares))), dtype=np.float64)
-    worlds, rules = [best], [_rule(best, shares)]
-    rule_risks = [oracle(rules[0])]
-    lower, upper, kept = float(best @ rule_risks[0]), np.inf, np.ones(1)
-    for _ in range(_ROUNDS):
-        mass, mix = _equilibrium(np.array(worlds), np.array(rule_risks))
-        risks = mix @ np.array(rule_risks)
-        answer = np.asarray(masses.maximize(risks), dtype=np.float64)
-        if float(answer @ risks) < upper:
-            upper, kept = float(answer @ risks), mix
-        if upper - lower <= _TOLERANCE:
-            break
-        asked = _CAUTION * best + (1 - _CAUTION) * mass
-        rules.append(_rule(asked, shares))
-        rule_risks.append(oracle(rules[-1]))
-        if float(asked @ rule_risks[-1]) > lower:
-            lower, best = float(asked @ rule_risks[-1]), asked
-        worlds.append(answer)
-    used = np.flatnonzero(kept)
-    mixed = kept[used] @ np.array(rule_risks)[used]
-    return best, np.array(rules)[used], kept[used], mixed, lower
-
-
-def _equilibrium(worlds: Matrix, rules: Matrix) -> tuple[Vector, Vector]:
-    """Optimal masses, a mixture of those seen so far, and shares of the rules seen so far."""
-    payoff = worlds @ rules.T
-    s, t = payoff.shape
-    solved = linprog(
-        np.r_[np.zeros(s), -1.0],
-        A_ub=np.hstack([-payoff.T, np.ones((t, 1))]),
-        b_ub=np.zeros(t),
-        A_eq=np.r_[np.ones(s), 0.0][None],
-        b_eq=[1.0],
-        bounds=[(0, None)] * s + [(None, None)],
-    )
-    mass, rule = np.maximum(solved.x[:s], 0), np.maximum(-solved.ineqlin.marginals, 0)
-    return mass @ worlds / mass.sum(), rule / rule.sum()
