@@ -275,14 +275,14 @@ def test_a_table_that_changes_between_passes_over_it_is_noticed(tmp_path, monkey
         frame = pd.DataFrame({"x": rng.normal(size=n), "label": rng.choice(names, n)})
         frame.to_csv(path, index=False)
 
-    convert = streamed.TableSource.convert
+    frames = streamed.TableSource.frames
 
     def changing(*given):
         write(labels, 300)
-        return convert(*given)
+        return frames(*given)
 
     write(["ham", "spam"], 500)
-    monkeypatch.setattr(streamed.TableSource, "convert", changing)
+    monkeypatch.setattr(streamed.TableSource, "frames", changing)
     monkeypatch.setattr("equipoise.tables.size_in_memory", lambda _: 1 << 60)
     out = tmp_path / "m.equipoise"
     refused(run("fit", path, "-t", "label", "-o", out), "changed while it was read")
