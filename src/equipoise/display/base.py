@@ -1,9 +1,10 @@
 """What every display is, and how it reads classifiers: one or several, each by its name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
+from equipoise.arrays import ArrayLike
 from equipoise.decisions.classifiers import last_step
 from equipoise.display import style
 from equipoise.estimators import RobustnessCV
@@ -63,6 +64,30 @@ class Display(ABC):
     def _size(self) -> tuple[float, float]:
         """Width and height of a new figure in inches."""
         return 4.8, 3.6
+
+
+class FromPredictions:
+    """Classifiers whose predictions are shown."""
+
+    from_predictions: Callable[..., Any]
+
+    @classmethod
+    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
+        """Evaluate any fitted classifier, or a dict of them by name.
+
+        Parameters
+        ----------
+        estimator : classifier, or dict of classifiers by name
+        X, y : array-like
+            Rows that the fit has not seen, and labels.
+        **options
+            As in :meth:`from_predictions`.
+        """
+        predicted, classes = responses(estimator, X, options.get("loss", "zero_one"))
+        if classes is not None:
+            options["classes"] = classes
+        made: Self = cls.from_predictions(y, predicted, **options)
+        return made
 
 
 def named(values: Any, single: str) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.analysis.dominance import undominated
 from equipoise.arrays import ArrayLike
 from equipoise.display import style
-from equipoise.display.base import Display, named, responses
+from equipoise.display.base import Display, FromPredictions, named
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risk_intervals, class_risks
 
@@ -20,7 +20,7 @@ _COLUMNS = tuple(f"{name}{end}" for name in ("overall", "worst") for end in _END
 
 
 @dataclass(kw_only=True, eq=False)
-class FrontierDisplay(Display):
+class FrontierDisplay(FromPredictions, Display):
     """Overall error against the error of the worst class, a point for each candidate.
 
     One point for each candidate; those that no other beats in both errors are joined, and named
@@ -49,9 +49,6 @@ class FrontierDisplay(Display):
 
     candidates: Mapping[str, Mapping[str, float]]
     advised: str | None = None
-    line_: Any = field(init=False, repr=False, default=None)
-    points_: list[Any] = field(init=False, repr=False, default_factory=list)
-    others_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not self.candidates:
@@ -64,15 +61,6 @@ class FrontierDisplay(Display):
         kept = [each for each in summary["candidates"] if each["same_as"] is None]
         candidates = {each["label"]: {name: each[name] for name in _COLUMNS} for each in kept}
         return cls(candidates=candidates, advised=comparison.recommended).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls, estimator: Any, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
-        ax: Any = None,
-    ) -> Self:  # fmt: skip
-        """Evaluate fitted classifiers by name, as :meth:`from_predictions` does."""
-        predicted, _ = responses(estimator, X, "zero_one")
-        return cls.from_predictions(y, predicted, sample_weight=sample_weight, ax=ax)
 
     @classmethod
     def from_predictions(

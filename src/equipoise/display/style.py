@@ -110,6 +110,12 @@ def series(index: int, label: str) -> dict[str, Any]:
     return look | {"label": label, "markersize": 4.5, "capsize": 1.5}
 
 
+def line(index: int, label: str) -> dict[str, Any]:
+    """The look of one of several series of points that are joined."""
+    look = {"color": COLORS[index % len(COLORS)], "marker": MARKERS[index % len(MARKERS)]}
+    return look | {"label": label, "markersize": 4, "linewidth": 1.6}
+
+
 def reach(values: Any, lower: Any, upper: Any) -> Matrix:
     """Error bars of Matplotlib: how far down and how far up an interval reaches."""
     return np.maximum([values - lower, upper - values], 0.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -13,10 +13,10 @@ from equipoise.arrays import ArrayLike, Matrix
 from equipoise.display import style
 from equipoise.display.base import (
     Display,
+    FromPredictions,
     classifiers_inside,
     fitted_attributes,
     named,
-    responses,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
@@ -33,7 +33,7 @@ _PARTS = ("irreducible", "estimation", "excess")
 
 
 @dataclass(kw_only=True, eq=False)
-class TradeoffDisplay(Display):
+class TradeoffDisplay(FromPredictions, Display):
     """The risk under one weighting (columns) of the classifier fitted for another (rows).
 
     The regret is the cost of being fitted for something else: the risk minus that of the
@@ -67,8 +67,6 @@ class TradeoffDisplay(Display):
     fitted_for: Sequence[str]
     evaluated_under: Sequence[str]
     regrets: Any = None
-    im_: Any = field(init=False, repr=False, default=None)
-    text_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         self.risks = self._checked("risks")
@@ -95,22 +93,6 @@ class TradeoffDisplay(Display):
             evaluated_under=tradeoff.evaluated_under,
             regrets=tradeoff.regret,
         ).plot(ax)
-
-    @classmethod
-    def from_estimator(
-        cls,
-        estimator: Any,
-        X: Any,
-        y: ArrayLike,
-        *,
-        weightings: Mapping[str, Any] | None = None,
-        sample_weight: ArrayLike | None = None,
-        ax: Any = None,
-    ) -> Self:
-        """Evaluate any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
-        predicted, _ = responses(estimator, X, "zero_one")
-        options: Any = {"weightings": weightings, "sample_weight": sample_weight, "ax": ax}
-        return cls.from_predictions(y, predicted, **options)
 
     @classmethod
     def from_predictions(
@@ -231,8 +213,6 @@ class ErrorDecompositionDisplay(Display):
     """
 
     decompositions: Mapping[str, Any]
-    bars_: Any = field(init=False, repr=False, default=())
-    total_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not self.decompositions:
@@ -345,7 +325,6 @@ class WorstCaseWeightsDisplay(Display):
 
     prior: ByClass
     masses: ByClass
-    bars_: Any = field(init=False, repr=False, default=())
 
     @classmethod
     def from_estimator(
