@@ -109,7 +109,6 @@ def report(  # noqa: PLR0913  one argument for each option
         raise click.BadParameter(
             "a page is written to a file, not to stdout: give --out a name.", param_hint="--out"
         )
-    _refuse_bytes(table)
     check_places([out] if save is None else [out, save], [table, *([new] if new else [])])
     if not out.lower().endswith((".html", ".htm")):
         raise click.BadParameter(f"a page must end in .html, got {out!r}.", param_hint="--out")
@@ -140,19 +139,6 @@ def report(  # noqa: PLR0913  one argument for each option
     result = comparison.to_dict()
     shown = {"page": out, "recommended": comparison.recommended, **result}
     output.show(_lines(comparison, result, out, save), shown, result["data"]["warnings"])
-
-
-def _refuse_bytes(table: str) -> None:
-    """A page names its table, in a text."""
-    from equipoise.exceptions import InvalidInputError
-
-    try:
-        table.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"{table!r} cannot be named on a page, because its name is not a text in UTF-8: rename "
-            "the file, or make a link to it."
-        ) from error
 
 
 def _models(names: tuple[str, ...]) -> Any:
@@ -191,16 +177,13 @@ def _columns(texts: tuple[str, ...]) -> dict[str, list[str]]:
 def _imported(name: str) -> Any:
     """The classifier that a name MODULE:OBJECT stands for; a class or function is called."""
     import sys
-    from importlib import import_module
+    from pkgutil import resolve_name
 
-    module, _, place = name.partition(":")
     sys.path.insert(0, "")
     try:
-        loaded: Any = import_module(module)
-        for part in place.split("."):
-            loaded = getattr(loaded, part)
+        loaded: Any = resolve_name(name)
         return loaded() if callable(loaded) and not hasattr(loaded, "get_params") else loaded
-    except (ImportError, AttributeError, TypeError) as reason:
+    except (ImportError, AttributeError, TypeError, ValueError) as reason:
         raise click.BadParameter(
             f"{name!r} cannot be imported: {reason}.", param_hint="--model"
         ) from reason

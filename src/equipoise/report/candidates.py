@@ -14,11 +14,8 @@ from equipoise.text import share_text
 PLAIN, BALANCED, WORST = "plain", "balanced_accuracy", "worst_class"
 # Goals that the first three cards serve, and the card of each.
 CARD_OF_GOAL = {"standard": 0, "balanced": 1, BALANCED: 1, WORST: 2}
-_NAMES = {
-    BALANCED: "balanced accuracy",
-    WORST: "the worst class",
-    "f1_macro": "macro F1",
-}
+_GOALS = {BALANCED: "balanced accuracy", WORST: "the worst class", "f1_macro": "macro F1"}
+_MODELS = {"linear": "linear model", "forest": "random forest", "boosting": "gradient boosting"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,12 @@ def goal_text(goal: Goal) -> str:
 
 def goal_name(text: str) -> str:
     """A goal in plain words."""
-    return _NAMES.get(text, text)
+    return _GOALS.get(text, text)
+
+
+def model_name(name: str) -> str:
+    """A model in plain words."""
+    return _MODELS.get(name, name)
 
 
 def value_text(value: float, is_share: bool) -> str:

@@ -150,6 +150,7 @@ class Evaluator:
     held_out: dict[str, HeldOut] = field(default_factory=dict)
     keeps_models: bool = False
     models: dict[str, list[Any]] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
 
     def tell(self, what: str) -> None:
         """Report the share of the models that are fitted, and what comes next."""
@@ -161,10 +162,8 @@ class Evaluator:
         if self.progress is not None:
             self.progress(1.0, "done")
 
-    def all(
-        self, candidates: Sequence[Candidate]
-    ) -> tuple[list[EvaluatedCandidate], tuple[str, ...]]:
-        """The candidates that can be evaluated, and those that an interrupt has left undone."""
+    def all(self, candidates: Sequence[Candidate]) -> list[EvaluatedCandidate]:
+        """The candidates that can be evaluated; ``unfinished`` are those after an interrupt."""
         done: list[EvaluatedCandidate] = []
         for position, candidate in enumerate(candidates):
             try:
@@ -178,8 +177,9 @@ class Evaluator:
             except KeyboardInterrupt:
                 if not done:
                     raise
-                return done, tuple(each.label for each in candidates[position:])
-        return done, ()
+                self.unfinished = [each.label for each in candidates[position:]]
+                break
+        return done
 
     def evaluation(self, candidate: Candidate) -> EvaluatedCandidate:
         """One candidate: predicted, tuned, and evaluated by rules tuned without each fold."""

@@ -13,7 +13,7 @@ from math import ceil, floor
 from typing import Any
 
 from equipoise.extras import require
-from equipoise.report.candidates import value_text
+from equipoise.report.candidates import PLAIN, goal_name, model_name, value_text
 from equipoise.text import in_words, points, quoted, share_text
 
 # SHOWN_CLASSES: rows of a table of classes at most, those of the largest risks; MATRIX: classes of
@@ -26,13 +26,6 @@ _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 # _LONG: characters of a label, beyond which its middle is left out; _LONG_WORD: letters of a word,
 # beyond which it may be broken.
 _LONG, _LONG_WORD = 48, 20
-_MODELS = {"linear": "linear model", "forest": "random forest", "boosting": "gradient boosting"}
-_GOALS = {
-    "plain": "default predictions",
-    "balanced_accuracy": "tuned for balanced accuracy",
-    "worst_class": "tuned for the worst class",
-    "f1_macro": "tuned for macro F1",
-}
 
 
 def page(summary: dict[str, Any]) -> str:
@@ -57,7 +50,7 @@ def page(summary: dict[str, Any]) -> str:
     environment.globals |= {
         "points": points,
         "value_text": value_text,
-        "described_model": lambda name: _MODELS.get(name, name),
+        "described_model": model_name,
     }
     environment.tests["is_long"] = lambda piece: (
         max(map(len, piece.split()), default=0) > _LONG_WORD
@@ -118,7 +111,9 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "headline": _headline(summary, best),
         "best": best,
         "first": first,
-        "described": [_described(each) for each in candidates],
+        "described": [
+            {"model": model_name(each["model"]), "tuned": _tuned(each)} for each in candidates
+        ],
         "shown_cards": shown_cards,
         "others": list(reversed(others.values())),
         "unfinished": in_words(map(quoted, left)) if left else "",
@@ -167,21 +162,16 @@ def _headline(summary: dict[str, Any], best: dict[str, Any]) -> str:
     """The advice as an instruction."""
     if summary["recommendation"]["no_answer"]:
         return "No model tried is an answer"
-    model = _MODELS.get(best["model"], best["model"])
+    model = model_name(best["model"])
     article = {"random forest": "a ", "linear model": "a "}.get(model, "")
-    if best["tuned_for"] == "plain":
-        return f"Use {article}{model} as it is"
-    return f"Use {article}{model}, {_tuned(best)}"
+    tuned = _tuned(best)
+    return f"Use {article}{model}{' as it is' if best['tuned_for'] == PLAIN else f', {tuned}'}"
 
 
 def _tuned(candidate: dict[str, Any]) -> str:
-    return _GOALS.get(candidate["tuned_for"], f"tuned for {candidate['tuned_for']}")
-
-
-def _described(candidate: dict[str, Any]) -> dict[str, str]:
-    """A candidate in words: its model, and what its decisions are tuned for."""
-    model = _MODELS.get(candidate["model"], candidate["model"])
-    return {"model": model, "tuned": _tuned(candidate)}
+    """What the decisions of a candidate are tuned for, in words."""
+    word = candidate["tuned_for"]
+    return "default predictions" if word == PLAIN else f"tuned for {goal_name(word)}"
 
 
 def _marks(candidates: list[dict[str, Any]]) -> list[dict[str, int]]:
