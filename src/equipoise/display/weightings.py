@@ -278,7 +278,7 @@ class ErrorDecompositionDisplay(Display):
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         columns, places = self.to_dict(), np.arange(len(self.decompositions))
         fills = {"color": style.COLORS[0]}, {"color": "white", "hatch": "...."}
-        self.bars_ = ()
+        self.bars_: tuple[Any, ...] = ()
         for part, shift, fill in zip(_PARTS[:2], (-0.18, 0.18), fills, strict=True):
             look: dict[str, Any] = {"height": 0.34, "label": part} | fill
             if f"{part}_lower" in columns:
