@@ -56,7 +56,6 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         ):
             error.filename, error.filename2 = str(path), None
         raise
-    _sync_folder(place.parent)
 
 
 def check_places(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
@@ -112,13 +111,3 @@ def check_place(path: str | Path, *inputs: str | Path) -> Path:
         if place.exists() and Path(input_path).exists() and place.samefile(input_path):
             raise InvalidInputError(f"{path} is an input: writing would destroy it.")
     return place
-
-
-def _sync_folder(folder: Path) -> None:
-    """Force the new name to the disk too, where the system can do that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
