@@ -7,7 +7,7 @@ from typing import Any
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
-from equipoise.sets import WORDS, LabelCVaR
+from equipoise.sets import WORDS
 from equipoise.tables import MODEL_KINDS, learner_for
 from equipoise.text import share_text
 
@@ -53,14 +53,6 @@ def model_name(name: str) -> str:
 def value_text(value: float, is_share: bool) -> str:
     """The value of a goal, rounded as everywhere on the page."""
     return share_text(value) if is_share else f"{value:.3g}"
-
-
-def about_goal(goal: Goal) -> str:
-    """One sentence about a goal that needs one."""
-    if isinstance(goal, SetGoal) and isinstance(goal.uncertainty, LabelCVaR):
-        times = f"{1 / goal.uncertainty.alpha:.3g}"
-        return f"errors under the worst weighting in which no row counts more than {times} times"
-    return ""
 
 
 def named_goals(goals: Any) -> dict[str, Goal]:

@@ -10,7 +10,7 @@ from equipoise.decisions.summary import FEW_ROWS
 from equipoise.goals import Goal, as_goal
 from equipoise.report.answer import LAST, MIDDLE, Answer, is_constant, never_right
 from equipoise.report.answer import paired_differences as paired
-from equipoise.report.candidates import PLAIN, about_goal, goal_name, goal_text, value_text
+from equipoise.report.candidates import PLAIN, goal_name, goal_text, value_text
 from equipoise.report.design import Design
 from equipoise.report.evaluations import CONFIDENCE, EvaluatedCandidate, Evaluator
 from equipoise.report.written import Writer
@@ -52,7 +52,6 @@ def summarize(
             {
                 "name": name,
                 "text": goal_text(goal),
-                "about": about_goal(goal),
                 "is_share": _is_share(goal, design, best),
             }
             for name, goal in goals.items()
