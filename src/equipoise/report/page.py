@@ -6,7 +6,6 @@ in percent of an axis.
 
 import base64
 import hashlib
-import re
 from importlib.resources import files
 from itertools import pairwise
 from math import ceil, floor
@@ -23,9 +22,8 @@ SHOWN_CLASSES, MATRIX = 60, 30
 SHADES = 8
 # _STEPS: lengths of the steps of an axis of shares, so that ticks are round.
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-# _LONG: characters of a label, beyond which its middle is left out; _LONG_WORD: letters of a word,
-# beyond which it may be broken.
-_LONG, _LONG_WORD = 48, 20
+# _LONG: characters of a label, beyond which its middle is left out.
+_LONG = 48
 
 
 def page(summary: dict[str, Any]) -> str:
@@ -45,16 +43,12 @@ def page(summary: dict[str, Any]) -> str:
         "position": _position,
         "shade": lambda value: min(int(SHADES * value + 0.5), SHADES),
         "short": _short,
-        "pieces": _pieces,
     }
     environment.globals |= {
         "points": points,
         "value_text": value_text,
         "described_model": model_name,
     }
-    environment.tests["is_long"] = lambda piece: (
-        max(map(len, piece.split()), default=0) > _LONG_WORD
-    )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     style, script = _source("style.css"), _source("page.js")
     return str(
@@ -76,12 +70,6 @@ def _hash(text: str) -> str:
     """What a content security policy knows an element by: nothing else runs on the page."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
-
-
-def _pieces(text: str) -> list[str]:
-    """A name where it may be broken: between words, and after the joints inside of long ones."""
-    longest = max(map(len, text.split()), default=0)
-    return re.split(r"(?<=[_.-])(?=\w)", text) if longest > _LONG_WORD else [text]
 
 
 def _short(text: str) -> str:
