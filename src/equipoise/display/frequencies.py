@@ -66,8 +66,7 @@ class ClassFrequenciesDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         classes = self.estimate.classes
-        lines = len(classes) * style.lines_for(classes)
-        return (4.8 if len(classes) <= style.FEW else 6.4), style.height_for(lines)
+        return style.size_for(classes, style.lines_for(classes))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         columns = self.to_dict()

@@ -134,8 +134,7 @@ class ClassRisksDisplay(FromPredictions, Display):
 
     def _size(self) -> tuple[float, float]:
         lines = max(style.lines_for(self.classes, notes=1), 0.62 * len(self.intervals))
-        width = 4.8 if len(self.classes) <= style.FEW else 6.4
-        return width, style.height_for(len(self.classes) * lines)
+        return style.size_for(self.classes, lines)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         n = len(self.intervals)

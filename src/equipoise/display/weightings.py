@@ -393,8 +393,7 @@ class WorstCaseWeightsDisplay(Display):
         return "Weights of the classes in the worst case"
 
     def _size(self) -> tuple[float, float]:
-        few = len(self.masses) <= style.FEW
-        return 4.8 if few else 6.4, style.height_for((2.0 if few else 1.5) * len(self.masses))
+        return style.size_for(self.masses.classes, 2.0 if len(self.masses) <= style.FEW else 1.5)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         names, prior, masses, weights = self.to_dict().values()
