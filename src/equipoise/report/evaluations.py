@@ -20,13 +20,13 @@ from equipoise.decisions import (
     Training,
     evaluate,
     predict,
-    predict_fitted,
     tune,
 )
-from equipoise.decisions.trained import weight_argument
+from equipoise.decisions.held_out import rescaled
+from equipoise.decisions.trained import class_probabilities, weight_argument
 from equipoise.estimators.own_weights import refuse_own_weights
 from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InactiveCapsWarning
-from equipoise.goals import Goal, as_goal
+from equipoise.goals import Goal, Predictions, as_goal
 from equipoise.report.candidates import Candidate
 from equipoise.report.design import Design, rows_of
 from equipoise.risks import RiskInterval, RiskIntervals
@@ -212,20 +212,12 @@ class Evaluator:
         if key is not None and design.table.weights is not None:
             rows = replace(rows, params={key: rows.weights})
         if isinstance(estimator, FrozenEstimator):
-            labels, order = np.full(len(rows.labels), -1, dtype=np.intp), design.folds.rows
-            labels[order] = rows.labels[order]
-            used = replace(rows, labels=labels)
-            held_out = predict_fitted(estimator, used, self.training, self.seed)
+            order = design.folds.rows
+            table = class_probabilities(estimator, rows.features(order), rows.classes)
+            table = rescaled(table, self.training.factors_for(estimator))
+            predictions = Predictions(table, design.table.labels[order], rows.weights[order])
+            held_out = HeldOut(predictions, design.folds.fold, estimator)
             self.models[name] = [estimator]
-            # In the order of the folds, as all other models have the rows.
-            at = np.argsort(np.argsort(order))
-            predictions = replace(
-                held_out.predictions,
-                probabilities=held_out.predictions.probabilities[at],
-                labels=rows.labels[order],
-                sample_weight=rows.weights[order],
-            )
-            held_out = replace(held_out, predictions=predictions, fold=design.folds.fold)
         else:
             with warnings.catch_warnings(record=True, action="always") as caught:
                 fits = Fits(quiet=False)
