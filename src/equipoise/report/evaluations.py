@@ -109,27 +109,17 @@ class EvaluatedCandidate:
     @staticmethod
     def _mean(evaluated: Evaluated, class_weights: Vector) -> RiskInterval:
         """A weighted mean of class risks: rows of one class with these weights."""
-        rows = evaluated.rows
-        labels = evaluated.labels[rows]
-        wrong, finally_wrong = (
-            (each[rows] != labels).astype(np.intp)
-            for each in (evaluated.predicted, evaluated.final)
-        )
+        labels, squares = evaluated.labels, evaluated.squares
         one = replace(
             evaluated,
-            labels=np.zeros(len(rows), dtype=np.intp),
-            predicted=wrong,
-            final=finally_wrong,
-            fold=evaluated.fold[rows],
+            labels=evaluated.few[labels].astype(np.intp),
+            predicted=(evaluated.predicted != labels).astype(np.intp),
+            final=(evaluated.final != labels).astype(np.intp),
             default=None,
-            weights=evaluated.weights[rows] * class_weights[labels],
+            weights=evaluated.weights * class_weights[labels],
+            squares=None if squares is None else squares * class_weights[labels] ** 2,
             few=np.array([False, True]),
             prior=np.array([1.0, 0.0]),
-            times=None if evaluated.times is None else evaluated.times[rows],
-            squares=None
-            if evaluated.squares is None
-            else evaluated.squares[rows] * class_weights[labels] ** 2,
-            clusters=None if evaluated.clusters is None else evaluated.clusters[rows],
         )
         refit = evaluated.tested_per_trained
         return counted_intervals(one.sums, np.arange(2), CONFIDENCE, refit=refit)[0]
