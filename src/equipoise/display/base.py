@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
-from equipoise.arrays import ArrayLike
 from equipoise.decisions.classifiers import last_step
 from equipoise.display import style
 from equipoise.estimators import RobustnessCV
@@ -72,7 +71,7 @@ class FromPredictions:
     from_predictions: Callable[..., Any]
 
     @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: ArrayLike, **options: Any) -> Self:
+    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
         """Evaluate any fitted classifier, or a dict of them by name.
 
         Parameters
