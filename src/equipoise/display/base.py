@@ -1,7 +1,7 @@
 """What every display is, and how it reads classifiers: one or several, each by its name."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
 from equipoise.decisions.classifiers import last_step
@@ -9,7 +9,7 @@ from equipoise.display import style
 from equipoise.estimators import RobustnessCV
 from equipoise.exceptions import InvalidInputError
 from equipoise.extras import require
-from equipoise.losses import as_loss
+from equipoise.losses import Loss, as_loss
 
 
 class Display(ABC):
@@ -65,34 +65,6 @@ class Display(ABC):
         return 4.8, 3.6
 
 
-class FromPredictions:
-    """Classifiers whose predictions are shown."""
-
-    from_predictions: Callable[..., Any]
-
-    @classmethod
-    def from_estimator(cls, estimator: Any, X: Any, y: Any, **options: Any) -> Self:
-        """Evaluate any fitted classifier, or a dict of them by name.
-
-        Parameters
-        ----------
-        estimator : classifier, or dict of classifiers by name
-            A single one is called by its class.
-        X, y : array-like
-            Rows that the fit has not seen, and labels.
-        **options
-            As in :meth:`from_predictions`.
-        """
-        loss = as_loss(options.get("loss", "zero_one"))
-        predicted = {}
-        for name, fit in named(estimator, type(last_step(estimator)).__name__).items():
-            predicted[name], classes = loss.response(fit, X)
-            # Labels name their classes themselves.
-            options |= {} if classes is None else {"classes": classes}
-        made: Self = cls.from_predictions(y, predicted, **options)
-        return made
-
-
 def named(values: Any, single: str) -> dict[str, Any]:
     """A dictionary by name, from one or from a single value that is called ``single``."""
     if not isinstance(values, Mapping):
@@ -100,6 +72,17 @@ def named(values: Any, single: str) -> dict[str, Any]:
     if not values:
         raise InvalidInputError(f"a {single} must be given, or at least one by name, got none.")
     return {str(key): value for key, value in values.items()}
+
+
+def responses(estimator: Any, X: Any, loss: str | Loss) -> tuple[dict[str, Any], Any]:
+    """What the loss reads of classifiers by name, and the classes of its columns if it has any.
+
+    A single classifier is called by its class.
+    """
+    fits = named(estimator, type(last_step(estimator)).__name__)
+    pairs = {name: as_loss(loss).response(fit, X) for name, fit in fits.items()}
+    classes = next(iter(pairs.values()))[1]
+    return {name: predicted for name, (predicted, _) in pairs.items()}, classes
 
 
 def classifiers_inside(estimator: Any) -> Iterator[Any]:

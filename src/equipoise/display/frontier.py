@@ -11,7 +11,7 @@ import numpy as np
 from equipoise.analysis.dominance import undominated
 from equipoise.arrays import ArrayLike
 from equipoise.display import style
-from equipoise.display.base import Display, FromPredictions, named
+from equipoise.display.base import Display, named, responses
 from equipoise.exceptions import InvalidInputError
 from equipoise.risks import class_risk_intervals, class_risks
 
@@ -20,7 +20,7 @@ _COLUMNS = tuple(f"{name}{end}" for name in ("overall", "worst") for end in _END
 
 
 @dataclass(kw_only=True, eq=False)
-class FrontierDisplay(FromPredictions, Display):
+class FrontierDisplay(Display):
     """Overall error against the error of the worst class, a point for each candidate.
 
     One point for each candidate; those that no other beats in both errors are joined, and named
@@ -61,6 +61,15 @@ class FrontierDisplay(FromPredictions, Display):
         kept = [each for each in summary["candidates"] if each["same_as"] is None]
         candidates = {each["label"]: {name: each[name] for name in _COLUMNS} for each in kept}
         return cls(candidates=candidates, advised=comparison.recommended).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, X: Any, y: ArrayLike, *, sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:  # fmt: skip
+        """Evaluate fitted classifiers by name, as :meth:`from_predictions` does."""
+        predicted, _ = responses(estimator, X, "zero_one")
+        return cls.from_predictions(y, predicted, sample_weight=sample_weight, ax=ax)
 
     @classmethod
     def from_predictions(

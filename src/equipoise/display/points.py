@@ -10,7 +10,7 @@ import numpy as np
 from equipoise.arrays import ArrayLike, Indices, NDArray, Vector
 from equipoise.decisions.classifiers import last_step
 from equipoise.display import style
-from equipoise.display.base import Display, FromPredictions, named
+from equipoise.display.base import Display, named, responses
 from equipoise.estimators.population_probabilities import (
     masses_of,
     population_proba,
@@ -35,7 +35,7 @@ _DASHES = ("-", "--", "-.", ":")
 
 
 @dataclass(kw_only=True, eq=False)
-class ClassRisksDisplay(FromPredictions, Display):
+class ClassRisksDisplay(Display):
     r"""The risk :math:`R_i` of every class with its confidence interval, for several classifiers.
 
     Drawn by ``Axes.errorbar`` from the first class down.
@@ -61,6 +61,26 @@ class ClassRisksDisplay(FromPredictions, Display):
 
     intervals: dict[str, RiskIntervals]
     rows: Indices
+
+    @classmethod
+    def from_estimator(  # noqa: PLR0913  what is evaluated on which rows, and how
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        loss: str | Loss = "zero_one",
+        confidence: float = 0.95,
+        simultaneous: bool = False,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Evaluate any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
+        predicted, classes = responses(estimator, X, loss)
+        return cls.from_predictions(
+            y, predicted, loss=loss, confidence=confidence, simultaneous=simultaneous,
+            classes=classes, sample_weight=sample_weight, ax=ax,
+        )  # fmt: skip
 
     @classmethod
     def from_predictions(  # noqa: PLR0913  what is evaluated, and how

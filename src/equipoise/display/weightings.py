@@ -13,10 +13,10 @@ from equipoise.arrays import ArrayLike, Matrix
 from equipoise.display import style
 from equipoise.display.base import (
     Display,
-    FromPredictions,
     classifiers_inside,
     fitted_attributes,
     named,
+    responses,
 )
 from equipoise.exceptions import InvalidInputError
 from equipoise.goals import SetGoal, as_goal
@@ -33,7 +33,7 @@ _PARTS = ("irreducible", "estimation", "excess")
 
 
 @dataclass(kw_only=True, eq=False)
-class TradeoffDisplay(FromPredictions, Display):
+class TradeoffDisplay(Display):
     """The risk under one weighting (columns) of the classifier fitted for another (rows).
 
     The regret is the cost of being fitted for something else: the risk minus that of the
@@ -93,6 +93,22 @@ class TradeoffDisplay(FromPredictions, Display):
             evaluated_under=tradeoff.evaluated_under,
             regrets=tradeoff.regret,
         ).plot(ax)
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        X: Any,
+        y: ArrayLike,
+        *,
+        weightings: Mapping[str, Any] | None = None,
+        sample_weight: ArrayLike | None = None,
+        ax: Any = None,
+    ) -> Self:
+        """Evaluate any fitted classifier, or a dict of them, as :meth:`from_predictions` does."""
+        predicted, _ = responses(estimator, X, "zero_one")
+        options: Any = {"weightings": weightings, "sample_weight": sample_weight, "ax": ax}
+        return cls.from_predictions(y, predicted, **options)
 
     @classmethod
     def from_predictions(
