@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -56,28 +56,6 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         ):
             error.filename, error.filename2 = str(path), None
         raise
-
-
-def check_places(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
-    """Refuse output files that cannot be written, that are inputs, or that are the same file.
-
-    Examples
-    --------
-    >>> check_places(["page.html", "./page.html"])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    equipoise.exceptions.InvalidInputError: page.html and ./page.html are the same file...
-    """
-    places: dict[Path, str | Path] = {}
-    inputs = tuple(inputs)
-    for path in outputs:
-        place = check_place(path, *inputs)
-        for other, name in places.items():
-            if place == other or (place.exists() and other.exists() and place.samefile(other)):
-                raise InvalidInputError(
-                    f"{name} and {path} are the same file, and one would be written over the "
-                    "other: give each a name of its own."
-                )
-        places[place] = path
 
 
 def check_place(path: str | Path, *inputs: str | Path) -> Path:

@@ -101,7 +101,7 @@ def report(  # noqa: PLR0913  one argument for each option
     fitted to a sample, and evaluated on all other rows.
     """
     from equipoise.extras import require
-    from equipoise.files import check_places
+    from equipoise.files import check_place
     from equipoise.persistence.saved_model import check_suffix
     from equipoise.report import compare_file, compare_predictions_file
 
@@ -109,7 +109,9 @@ def report(  # noqa: PLR0913  one argument for each option
         raise click.BadParameter(
             "a page is written to a file, not to stdout: give --out a name.", param_hint="--out"
         )
-    check_places([out] if save is None else [out, save], [table, *([new] if new else [])])
+    for path in (out, save):
+        if path is not None:
+            check_place(path, table, *([new] if new else []))
     if not out.lower().endswith((".html", ".htm")):
         raise click.BadParameter(f"a page must end in .html, got {out!r}.", param_hint="--out")
     if save is not None and not save.endswith(".skops"):
