@@ -95,6 +95,7 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
     others = {each["candidate"]: each for each in reversed(shown_cards)}
     others.pop(advice["candidate"], None)
     kept = [at for at, each in enumerate(candidates) if each["same_as"] is None]
+    new_classes = (summary["new_rows"] or {}).get("classes", ())
     return {
         "headline": _headline(summary, best),
         "best": best,
@@ -118,14 +119,8 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "matrix": _matrix(summary),
         "curve": _curve(summary),
         "largest_share": max(each["share"] for each in classes),
-        "largest_new": _largest_new(summary["new_rows"]),
+        "largest_new": max((each["value"] for each in new_classes), default=1.0),
     }
-
-
-def _largest_new(new_rows: dict[str, Any] | None) -> float:
-    """The largest class frequency of the new rows."""
-    shares = [each["value"] for each in (new_rows or {}).get("classes", ())]
-    return max(shares, default=1.0)
 
 
 def _cards(summary: dict[str, Any]) -> list[dict[str, Any]]:

@@ -2,11 +2,10 @@
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from pprint import pformat
 from shlex import quote
 from textwrap import indent
 from typing import Any
@@ -69,14 +68,17 @@ class InBlocks:
     rows: str = "blocks"
 
 
-def call(name: str, *values: str, **options: str) -> str:
-    """A call in Python, on one line where there is room, else with a line for each argument."""
-    arguments = [*values, *(f"{key}={value}" for key, value in options.items())]
-    line = f"{name}({', '.join(arguments)})"
+def bracketed(start: str, items: Sequence[str], end: str) -> str:
+    """Python between brackets, on one line where there is room, else with a line for each item."""
+    line, lines = f"{start}{', '.join(items)}{end}", "".join(f"{each},\n" for each in items)
     if len(line) <= WIDTH and "\n" not in line:
         return line
-    lines = "".join(f"{each},\n" for each in arguments)
-    return f"{name}(\n{indent(lines, '    ')})"
+    return f"{start}\n{indent(lines, '    ')}{end}"
+
+
+def call(name: str, *values: str, **options: str) -> str:
+    """A call in Python."""
+    return bracketed(f"{name}(", [*values, *(f"{k}={v}" for k, v in options.items())], ")")
 
 
 def literal(value: Any) -> str:
@@ -116,7 +118,7 @@ class _Script:
         if isinstance(value, ColumnTransformer):
             parts = []
             for name, part, columns in value.transformers:
-                self.variables[name] = _name_list(columns)
+                self.variables[name] = bracketed("[", list(map(literal, columns)), "]")
                 parts.append(call("", self.written(part), name))
             return call(self.use("sklearn.compose", "make_column_transformer"), *parts)
         if not isinstance(value, BaseEstimator):
@@ -143,15 +145,6 @@ class _Script:
         named = [f"{name} = {text}" for name, text in self.variables.items()]
         parts = [lines, loading, [*named, *body]]
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
-
-
-def _name_list(names: Iterable[str]) -> str:
-    """Names as a list in Python, over several lines where it is long."""
-    text = pformat(list(names), width=WIDTH, compact=True)
-    if "\n" not in text:
-        return literal(list(names))
-    lines = indent(text[1:-1].replace("\n ", "\n"), "    ")
-    return f"[\n{lines},\n]"
 
 
 def _same(value: Any, default: Any) -> bool:
