@@ -247,11 +247,9 @@ def _matrix(summary: dict[str, Any]) -> dict[str, Any]:
     return {"order": order, "rows": rows, "hidden": len(risks) - len(order)}
 
 
-def _curve(summary: dict[str, Any]) -> dict[str, Any] | None:
+def _curve(summary: dict[str, Any]) -> dict[str, Any]:
     """The reliability diagram: positions in percent."""
     curve = summary["reliability"]
-    if curve is None:
-        return None
     columns = zip(
         *(curve[name] for name in ("predicted", "observed", "lower", "upper", "rows")), strict=True
     )
