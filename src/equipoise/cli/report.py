@@ -105,6 +105,10 @@ def report(  # noqa: PLR0913  one argument for each option
     from equipoise.persistence.saved_model import check_suffix
     from equipoise.report import compare_file, compare_predictions_file
 
+    if out == "-":
+        raise click.BadParameter(
+            "a page is written to a file, not to stdout: give --out a name.", param_hint="--out"
+        )
     for path in (out, save):
         if path is not None:
             check_place(path, table, *([new] if new else []))
