@@ -51,7 +51,7 @@ FLOORS = $(shell $(PYTHON) -c 'import tomllib; \
 CORE_TESTS := src $(addprefix tests/,test_public_api.py test_layers.py test_extending.py test_datasets.py)
 
 # Tests that need optional parts skip, with a reason, where these are not installed.
-EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py test_cli*.py test_tables.py \
+EXTRAS_TESTS := $(addprefix tests/,test_display.py test_report*.py test_cli*.py test_tables.py \
 	test_boosters.py test_weights_elsewhere.py test_paper.py test_sets_arrays.py test_torch*.py test_tensors.py \
 	test_blocks.py test_dask.py test_scale.py test_streamed_tables.py test_repository.py test_onnx.py test_docs.py) \
 	$(addprefix src/equipoise/,display onnx paper torch)
@@ -59,7 +59,7 @@ EXTRAS_TESTS := $(addprefix tests/,test_demo.py test_display.py test_report*.py 
 .PHONY: demo test extras test-extras test-core test-oldest test-slow docs bench bench-scale results lint clean
 
 demo: $(VENV)/.report
-	$(BIN)/python -m equipoise.demo
+	$(BIN)/equipoise report src/equipoise/datasets/data/thyroid.csv.gz --target target --out equipoise-demo.html
 
 test: lint
 	$(ONE_THREAD) $(ARRAY_API) $(BIN)/python $(PYTEST)

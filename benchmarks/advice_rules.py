@@ -59,7 +59,7 @@ def work(name: str) -> dict[str, Any]:
     learners, _ = named_learners(None, table.columns, 0)
     design = design_for(table, part.X, 5, 0, most_rows=len(part.y))
     evaluator = Evaluator(design, learners, 0, None)
-    found, _ = evaluator.all(candidates_for(learners, {"f1_macro": as_goal("f1_macro")}))
+    found = evaluator.all(candidates_for(learners, {"f1_macro": as_goal("f1_macro")}))
     probabilities = {
         kind: class_probabilities(clone(each).fit(part.X, part.y), part.X_test, table.classes)
         for kind, each in learners.items()

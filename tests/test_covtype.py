@@ -88,20 +88,21 @@ def test_a_robust_fit_of_all_rows_takes_few_passes(covtype, goal):
 
 
 @needs_data
-def test_truncated_text_is_refused_with_its_checksum_and_lines(covtype, tmp_path):
+def test_truncated_text_is_refused_with_its_rows(covtype, tmp_path):
     short = _text(covtype, 1_000)[:-20]
     (tmp_path / "covtype.data").write_bytes(short)
-    with pytest.raises(InvalidInputError, match=hashlib.sha256(short).hexdigest()) as caught:
+    with pytest.raises(InvalidInputError, match="truncated"):
         fetch_covtype(tmp_path)
-    lines = short.count(b"\n")
-    assert f"{lines:,} lines (expected 581,012)" in str(caught.value)
+    (tmp_path / "covtype.data").write_bytes(short[: short.rindex(b"\n") + 1])
+    with pytest.raises(InvalidInputError, match=r"has 999 rows \(expected 581,012\)"):
+        fetch_covtype(tmp_path)
 
 
 @needs_data
 def test_a_truncated_gzip_file_is_refused(covtype, tmp_path):
     packed = gzip.compress(_text(covtype, 1_000))
     (tmp_path / "covtype.data.gz").write_bytes(packed[: len(packed) // 2])
-    with pytest.raises(InvalidInputError, match="truncated or damaged gzip"):
+    with pytest.raises(InvalidInputError, match="truncated"):
         fetch_covtype(tmp_path)
 
 
@@ -128,14 +129,14 @@ def test_a_shortened_archive_is_refused_with_its_counts(tmp_path):
 @pytest.mark.parametrize("content", [b"PK\x03\x04 nonsense", b"", b"\x93NUMPY"])
 def test_a_damaged_archive_is_refused(content, tmp_path):
     (tmp_path / "covtype.npz").write_bytes(content)
-    with pytest.raises(InvalidInputError, match="truncated or not an archive"):
+    with pytest.raises(InvalidInputError, match="truncated or not a file of Covertype"):
         fetch_covtype(tmp_path)
 
 
 def test_an_array_that_is_no_archive_is_refused(tmp_path):
     with (tmp_path / "covtype.npz").open("wb") as file:
         np.save(file, np.arange(3))
-    with pytest.raises(InvalidInputError, match="truncated or not an archive"):
+    with pytest.raises(InvalidInputError, match="truncated or not a file of Covertype"):
         fetch_covtype(tmp_path)
 
 

@@ -46,9 +46,9 @@ LAYERS = [
 ]
 
 # Beside the stack, with the part of it that each may use.
-BESIDE = {"datasets": LAYERS[: LAYERS.index("losses")], "demo": LAYERS}
+BESIDE = {"datasets": LAYERS[: LAYERS.index("losses")]}
 VERSION = "__version__"  # not a part: everyone may say it
-USE_DATA = {"report", "paper", "cli", "demo"}
+USE_DATA = {"report", "paper", "cli"}
 
 ALLOWED = {name: LAYERS[:place] for place, name in enumerate(LAYERS)} | BESIDE
 ALLOWED |= {name: [*ALLOWED[name], "datasets"] for name in USE_DATA}

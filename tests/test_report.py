@@ -537,6 +537,15 @@ def test_predictions_from_anywhere_are_compared_and_tuned():
     assert found.recommended.startswith("mine") and "<html" in found.to_html()
 
 
+def test_predictions_of_rows_without_weight_do_not_count():
+    y, weights = np.repeat(["a", "b"], [500, 100]), np.ones(600)
+    weights[::7] = 0
+    eta, used = probabilities(y, ["a", "b"]), weights > 0
+    found = compare_predictions(y, {"mine": eta}, sample_weight=weights).to_dict()
+    wrong = np.array(["a", "b"])[eta.argmax(axis=1)] != y
+    assert found["candidates"][0]["overall"] == pytest.approx(np.mean(wrong[used]))
+
+
 def test_bad_predictions_get_a_sentence():
     y, eta = ["a", "b"] * 20, np.full((40, 2), 0.5)
     for given, match in (

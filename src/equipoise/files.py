@@ -4,7 +4,7 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
@@ -56,29 +56,6 @@ def atomic_write(path: str | Path) -> Iterator[BinaryIO]:
         ):
             error.filename, error.filename2 = str(path), None
         raise
-    _sync_folder(place.parent)
-
-
-def check_places(outputs: Iterable[str | Path], inputs: Iterable[str | Path] = ()) -> None:
-    """Refuse output files that cannot be written, that are inputs, or that are the same file.
-
-    Examples
-    --------
-    >>> check_places(["page.html", "./page.html"])  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    equipoise.exceptions.InvalidInputError: page.html and ./page.html are the same file...
-    """
-    places: dict[Path, str | Path] = {}
-    inputs = tuple(inputs)
-    for path in outputs:
-        place = check_place(path, *inputs)
-        for other, name in places.items():
-            if place == other or (place.exists() and other.exists() and place.samefile(other)):
-                raise InvalidInputError(
-                    f"{name} and {path} are the same file, and one would be written over the "
-                    "other: give each a name of its own."
-                )
-        places[place] = path
 
 
 def check_place(path: str | Path, *inputs: str | Path) -> Path:
@@ -112,13 +89,3 @@ def check_place(path: str | Path, *inputs: str | Path) -> Path:
         if place.exists() and Path(input_path).exists() and place.samefile(input_path):
             raise InvalidInputError(f"{path} is an input: writing would destroy it.")
     return place
-
-
-def _sync_folder(folder: Path) -> None:
-    """Force the new name to the disk too, where the system can do that."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

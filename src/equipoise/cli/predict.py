@@ -76,11 +76,11 @@ def predict(  # noqa: PLR0913  one for each option
     """Apply MODEL, a file that 'equipoise fit' wrote, to the rows of TABLE.
 
     The table is read and the predictions are written a few rows at a time, so that files larger
-    than memory work; a row may have 16 MB. The output has one row for each row of the table, in
-    its order, and in a table of one column for each blank line, which is a missing value. The
-    output appears under its name only when it is complete. Texts and names of columns are
-    written as they are: a spreadsheet runs those that begin with =, +, - or @ as formulas unless
-    they are imported as text, and a warning says so where there are any.
+    than memory work. The output has one row for each row of the table, in its order, and in a table
+    of one column for each blank line, which is a missing value. The output appears under its name
+    only when it is complete. Texts and names of columns are written as they are: a spreadsheet runs
+    those that begin with =, +, - or @ as formulas unless they are imported as text, and a warning
+    says so where there are any.
     """
     if out == "-" and output.as_json:
         raise click.UsageError("--json prints to stdout, where the predictions go with --out -.")

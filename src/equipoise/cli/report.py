@@ -101,7 +101,7 @@ def report(  # noqa: PLR0913  one argument for each option
     fitted to a sample, and evaluated on all other rows.
     """
     from equipoise.extras import require
-    from equipoise.files import check_places
+    from equipoise.files import check_place
     from equipoise.persistence.saved_model import check_suffix
     from equipoise.report import compare_file, compare_predictions_file
 
@@ -109,8 +109,9 @@ def report(  # noqa: PLR0913  one argument for each option
         raise click.BadParameter(
             "a page is written to a file, not to stdout: give --out a name.", param_hint="--out"
         )
-    _refuse_bytes(table)
-    check_places([out] if save is None else [out, save], [table, *([new] if new else [])])
+    for path in (out, save):
+        if path is not None:
+            check_place(path, table, *([new] if new else []))
     if not out.lower().endswith((".html", ".htm")):
         raise click.BadParameter(f"a page must end in .html, got {out!r}.", param_hint="--out")
     if save is not None and not save.endswith(".skops"):
@@ -140,19 +141,6 @@ def report(  # noqa: PLR0913  one argument for each option
     result = comparison.to_dict()
     shown = {"page": out, "recommended": comparison.recommended, **result}
     output.show(_lines(comparison, result, out, save), shown, result["data"]["warnings"])
-
-
-def _refuse_bytes(table: str) -> None:
-    """A page names its table, in a text."""
-    from equipoise.exceptions import InvalidInputError
-
-    try:
-        table.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise InvalidInputError(
-            f"{table!r} cannot be named on a page, because its name is not a text in UTF-8: rename "
-            "the file, or make a link to it."
-        ) from error
 
 
 def _models(names: tuple[str, ...]) -> Any:
@@ -191,16 +179,13 @@ def _columns(texts: tuple[str, ...]) -> dict[str, list[str]]:
 def _imported(name: str) -> Any:
     """The classifier that a name MODULE:OBJECT stands for; a class or function is called."""
     import sys
-    from importlib import import_module
+    from pkgutil import resolve_name
 
-    module, _, place = name.partition(":")
     sys.path.insert(0, "")
     try:
-        loaded: Any = import_module(module)
-        for part in place.split("."):
-            loaded = getattr(loaded, part)
+        loaded: Any = resolve_name(name)
         return loaded() if callable(loaded) and not hasattr(loaded, "get_params") else loaded
-    except (ImportError, AttributeError, TypeError) as reason:
+    except (ImportError, AttributeError, TypeError, ValueError) as reason:
         raise click.BadParameter(
             f"{name!r} cannot be imported: {reason}.", param_hint="--model"
         ) from reason

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -44,8 +44,6 @@ class ClassFrequenciesDisplay(Display):
     """
 
     estimate: PriorEstimate
-    points_: Any = field(init=False, repr=False, default=None)
-    held_out_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
     def from_estimate(cls, estimate: PriorEstimate, *, ax: Any = None) -> Self:
@@ -68,8 +66,7 @@ class ClassFrequenciesDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         classes = self.estimate.classes
-        lines = len(classes) * style.lines_for(classes)
-        return (4.8 if len(classes) <= style.FEW else 6.4), style.height_for(lines)
+        return style.size_for(classes, style.lines_for(classes))
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         columns = self.to_dict()
@@ -123,8 +120,6 @@ class PriorMonitorDisplay(Display):
 
     monitor: PriorMonitor
     shown: str = "frequencies"
-    lines_: list[Any] = field(init=False, repr=False, default_factory=list)
-    alarm_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
     def from_monitor(
@@ -156,6 +151,7 @@ class PriorMonitorDisplay(Display):
             "evidence": (self._draw_evidence, "evidence of a change"),
         }[self.shown]
         handles = self.lines_ = draw(ax, np.asarray(rows), kwargs)
+        self.alarm_ = None
         if self.monitor.alarm_at is not None:
             look = {"color": style.INK, "linewidth": 1.0, "linestyle": "--", "label": "alarm"}
             self.alarm_ = ax.axvline(self.monitor.alarm_at, **look)
@@ -169,10 +165,9 @@ class PriorMonitorDisplay(Display):
         changed = np.argsort(-np.abs(shares - prior).max(axis=0), kind="stable")[:_LINES]
         names, lines = style.all_shown(self.monitor.class_prior, width=22, lines=1), []
         for place, label in enumerate(np.sort(changed).tolist()):
-            color, marker = style.COLORS[place], style.MARKERS[place]
-            look = {"color": color, "marker": marker, "markersize": 4, "label": names[label]}
-            lines += ax.plot(rows, shares[:, label], **(look | {"linewidth": 1.6} | kwargs))
-            ax.axhline(prior[label], color=color, linewidth=0.9, linestyle=":", zorder=1)
+            look = style.line(place, names[label])
+            lines += ax.plot(rows, shares[:, label], **(look | kwargs))
+            ax.axhline(prior[label], color=look["color"], linewidth=0.9, linestyle=":", zorder=1)
         ax.set_ylim(0.0, min(1.0, 1.15 * max(float(shares[:, changed].max()), prior.max())))
         style.in_percent(ax.yaxis)
         return lines
@@ -180,8 +175,7 @@ class PriorMonitorDisplay(Display):
     def _draw_evidence(self, ax: Any, rows: Any, kwargs: dict[str, Any]) -> list[Any]:
         # As factors of the stake, in powers of ten.
         evidence = np.array([step.log_evidence for step in self.monitor.history]) / np.log(10)
-        look = {"color": style.COLORS[0], "marker": "o", "markersize": 4, "linewidth": 1.6}
-        lines = ax.plot(rows, evidence, **(look | {"label": "evidence"} | kwargs))
+        lines = ax.plot(rows, evidence, **(style.line(0, "evidence") | kwargs))
         limit = {"color": style.COLORS[1], "linestyle": ":", "linewidth": 1.2}
         name = f"limit at the rate {self.monitor.false_alarm:g}"
         lines.append(ax.axhline(self.monitor.log_limit / np.log(10), **limit, label=name))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -49,9 +49,6 @@ class FrontierDisplay(Display):
 
     candidates: Mapping[str, Mapping[str, float]]
     advised: str | None = None
-    line_: Any = field(init=False, repr=False, default=None)
-    points_: list[Any] = field(init=False, repr=False, default_factory=list)
-    others_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not self.candidates:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -48,7 +48,6 @@ class CoveragePathDisplay(Display):
 
     path: CoveragePath
     wanted: float | None = None
-    lines_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
     def from_estimator(
@@ -84,9 +83,7 @@ class CoveragePathDisplay(Display):
         }
         self.lines_ = []
         for index, (label, values) in enumerate(series.items()):
-            look = {"color": style.COLORS[index], "marker": style.MARKERS[index], "markersize": 4.5}
-            look |= {"linewidth": 1.2, "label": label} | kwargs
-            self.lines_ += ax.plot(path.mean_size, values, **look)
+            self.lines_ += ax.plot(path.mean_size, values, **(style.line(index, label) | kwargs))
         handles = list(self.lines_)
         if self.wanted is not None:
             look = {"color": style.INK, "linewidth": 0.8, "linestyle": "--"}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -61,7 +61,6 @@ class ClassRisksDisplay(Display):
 
     intervals: dict[str, RiskIntervals]
     rows: Indices
-    points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
     def from_estimator(  # noqa: PLR0913  what is evaluated on which rows, and how
@@ -155,8 +154,7 @@ class ClassRisksDisplay(Display):
 
     def _size(self) -> tuple[float, float]:
         lines = max(style.lines_for(self.classes, notes=1), 0.62 * len(self.intervals))
-        width = 4.8 if len(self.classes) <= style.FEW else 6.4
-        return width, style.height_for(len(self.classes) * lines)
+        return style.size_for(self.classes, lines)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         n = len(self.intervals)
@@ -221,7 +219,6 @@ class ReliabilityDisplay(Display):
 
     curves: dict[str, dict[str, Vector]]
     pos_label: Any
-    points_: list[Any] = field(init=False, repr=False, default_factory=list)
 
     @classmethod
     def from_estimator(  # noqa: PLR0913  what is evaluated on which rows, and how

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -61,8 +61,6 @@ class RobustPathDisplay(Display):
 
     path: RobustPath
     chosen: float | None = None
-    line_: Any = field(init=False, repr=False, default=None)
-    chosen_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
     def from_estimator(  # noqa: PLR0913  data, what moves, and how it is evaluated
@@ -121,13 +119,13 @@ class RobustPathDisplay(Display):
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         x, y = self.path.standard_risk, self.path.worst_class_risk
-        dots: dict[str, Any] = {"color": style.COLORS[0], "marker": "o", "markersize": 5}
-        (self.line_,) = ax.plot(x, y, **({"label": "path", "linewidth": 1.2} | dots | kwargs))
-        handles = [self.line_]
+        look = style.line(0, "path")
+        (self.line_,) = ax.plot(x, y, **(look | kwargs))
+        handles, self.chosen_ = [self.line_], None
         flat = ~self.path.caps_bind
         if flat.any():
             hollow = {"linestyle": "none", "markerfacecolor": "white", "zorder": 3}
-            handles += ax.plot(x[flat], y[flat], label="no cap binds", **(dots | hollow))
+            handles += ax.plot(x[flat], y[flat], **(look | hollow | {"label": "no cap binds"}))
         if self.chosen is not None:
             at = self.to_dict()["chosen"]
             label = f"chosen: {self.path.parameter} = {self.chosen:.3g}"
@@ -193,10 +191,6 @@ class PathDisplay(Display):
     chosen: int
     classes: Any
     allowed: tuple[str, float] | None = None
-    lines_: Any = field(init=False, repr=False, default=())
-    bands_: Any = field(init=False, repr=False, default=())
-    chosen_: Any = field(init=False, repr=False, default=None)
-    allowed_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -235,10 +229,10 @@ class PathDisplay(Display):
         lines, bands = [], []
         for index, name in enumerate(("standard_risk", "worst_class_risk")):
             risk, lower, upper = (self.path[f"{name}{end}"] for end in ("", "_lower", "_upper"))
-            color, marker = style.COLORS[index], style.MARKERS[index]
-            look = {"color": color, "marker": marker, "markersize": 4, "linewidth": 1.6}
-            lines += ax.plot(alphas, risk, **(look | {"label": labels[index]} | kwargs))
-            bands.append(ax.fill_between(alphas, lower, upper, color=color, alpha=0.16, lw=0))
+            look = style.line(index, labels[index])
+            lines += ax.plot(alphas, risk, **(look | kwargs))
+            band = {"color": look["color"], "alpha": 0.16, "lw": 0}
+            bands.append(ax.fill_between(alphas, lower, upper, **band))
         chosen = alphas[self.chosen]
         gone = {"color": style.INK, "linewidth": 0.8, "linestyle": ":", "zorder": 1}
         ax.axvline(chosen, **gone)
@@ -246,7 +240,7 @@ class PathDisplay(Display):
         star = {"marker": "*", "markersize": 13}
         self.chosen_ = style.mark(ax, [chosen] * 2, risks, f"chosen: {chosen:.3g}", **star)
         self.lines_, self.bands_, shown = tuple(lines), tuple(bands), lines
-        handles = [*shown, self.chosen_]
+        handles, self.allowed_ = [*shown, self.chosen_], None
         if self.allowed is not None:
             words, risk = self.allowed
             line = {"color": style.INK, "linestyle": "--", "linewidth": 1.0, "label": words}
@@ -296,8 +290,6 @@ class ConvergenceDisplay(Display):
 
     history: dict[str, NDArray[Any]]
     certified_gap: float
-    line_: Any = field(init=False, repr=False, default=None)
-    certificate_: Any = field(init=False, repr=False, default=None)
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, along: str = "evaluations", ax: Any = None) -> Self:
@@ -335,6 +327,7 @@ class ConvergenceDisplay(Display):
         # An estimate may lie below the optimum, and a logarithm cannot show it.
         shown = np.where(np.isfinite(gaps) & (gaps > 0), gaps, np.nan)
         handles = ax.plot(x[~proven], shown[~proven], **(options | kwargs))
+        self.certificate_ = None
         if proven.any():
             # Rounding may leave nothing of a gap either.
             least = np.finfo(np.float64).eps * max(abs(float(columns["objective"][-1])), 1e-3)

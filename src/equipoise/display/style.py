@@ -31,6 +31,11 @@ def height_for(n_lines: float) -> float:
     return min(1.35 + 0.21 * max(n_lines, 5.0), 14.0)
 
 
+def size_for(names: Any, lines: float) -> tuple[float, float]:
+    """Width and height of a chart with so many lines of text for each of some names."""
+    return (4.8 if len(names) <= FEW else 6.4), height_for(len(names) * lines)
+
+
 def name_figure(figure: Any, title: str) -> None:
     """A title above everything, wrapped to the width of the figure."""
     lines = textwrap.wrap(title, int(12 * figure.get_figwidth()))
@@ -108,6 +113,12 @@ def series(index: int, label: str) -> dict[str, Any]:
     """The look of one of several series of points with error bars."""
     look = {"fmt": MARKERS[index % len(MARKERS)], "color": COLORS[index % len(COLORS)]}
     return look | {"label": label, "markersize": 4.5, "capsize": 1.5}
+
+
+def line(index: int, label: str) -> dict[str, Any]:
+    """The look of one of several series of points that are joined."""
+    look = {"color": COLORS[index % len(COLORS)], "marker": MARKERS[index % len(MARKERS)]}
+    return look | {"label": label, "markersize": 4, "linewidth": 1.6}
 
 
 def reach(values: Any, lower: Any, upper: Any) -> Matrix:

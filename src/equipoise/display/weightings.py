@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -67,8 +67,6 @@ class TradeoffDisplay(Display):
     fitted_for: Sequence[str]
     evaluated_under: Sequence[str]
     regrets: Any = None
-    im_: Any = field(init=False, repr=False, default=None)
-    text_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         self.risks = self._checked("risks")
@@ -231,8 +229,6 @@ class ErrorDecompositionDisplay(Display):
     """
 
     decompositions: Mapping[str, Any]
-    bars_: Any = field(init=False, repr=False, default=())
-    total_: Any = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
         if not self.decompositions:
@@ -298,7 +294,7 @@ class ErrorDecompositionDisplay(Display):
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         columns, places = self.to_dict(), np.arange(len(self.decompositions))
         fills = {"color": style.COLORS[0]}, {"color": "white", "hatch": "...."}
-        self.bars_ = ()
+        self.bars_: tuple[Any, ...] = ()
         for part, shift, fill in zip(_PARTS[:2], (-0.18, 0.18), fills, strict=True):
             look: dict[str, Any] = {"height": 0.34, "label": part} | fill
             if f"{part}_lower" in columns:
@@ -345,7 +341,6 @@ class WorstCaseWeightsDisplay(Display):
 
     prior: ByClass
     masses: ByClass
-    bars_: Any = field(init=False, repr=False, default=())
 
     @classmethod
     def from_estimator(
@@ -414,8 +409,7 @@ class WorstCaseWeightsDisplay(Display):
         return "Weights of the classes in the worst case"
 
     def _size(self) -> tuple[float, float]:
-        few = len(self.masses) <= style.FEW
-        return 4.8 if few else 6.4, style.height_for((2.0 if few else 1.5) * len(self.masses))
+        return style.size_for(self.masses.classes, 2.0 if len(self.masses) <= style.FEW else 1.5)
 
     def _draw(self, ax: Any, kwargs: dict[str, Any]) -> None:
         names, prior, masses, weights = self.to_dict().values()

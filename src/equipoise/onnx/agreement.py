@@ -118,7 +118,11 @@ def _made_up(table: InputTable, thresholds: list[tuple[int, float]]) -> list[NDA
     rng = np.random.default_rng(0)
     columns = _columns(table, thresholds)
     n_rows = int(np.clip(_VALUES // len(columns), _MISSING, _LIKELY))
-    likely = _likely(columns, n_rows, rng, dtype=object if table.by_name else np.float64)
+    likely = np.empty((n_rows, len(columns)), dtype=object if table.by_name else np.float64)
+    for place, column in enumerate(columns):
+        values = rng.choice(column.values.astype(object), n_rows)
+        noise = column.spread * rng.normal(size=n_rows)
+        likely[:, place] = values if column.spread == 0 else values + noise
     groups = [likely, _strange(likely[:_STRANGE], columns, rng)]
     if not all(table.texts):
         missing = likely[:_MISSING].copy()
@@ -135,23 +139,11 @@ def _columns(table: InputTable, thresholds: list[tuple[int, float]]) -> list[Kno
     cuts: dict[int, list[float]] = {}
     for feature, threshold in thresholds:
         cuts.setdefault(feature, []).append(threshold)
-    from_cuts = {
-        j: KnownColumn(np.array(each), float(np.std(each)) or 1.0) for j, each in cuts.items()
-    }
-    unknown = KnownColumn(np.zeros(1), 1.0)
-    return [column or from_cuts.get(place, unknown) for place, column in enumerate(table.columns)]
-
-
-def _likely(
-    columns: list[KnownColumn], n_rows: int, rng: np.random.Generator, *, dtype: Any
-) -> NDArray[Any]:
-    """Rows of known values, or numbers near them."""
-    rows = np.empty((n_rows, len(columns)), dtype=dtype)
-    for place, column in enumerate(columns):
-        values = rng.choice(column.values.astype(object), n_rows)
-        noise = column.spread * rng.normal(size=n_rows)
-        rows[:, place] = values if column.spread == 0 else values + noise
-    return rows
+    columns = []
+    for place, column in enumerate(table.columns):
+        values = np.array(cuts.get(place, [0.0]))
+        columns.append(column or KnownColumn(values, float(np.std(values)) or 1.0))
+    return columns
 
 
 def _strange(
@@ -165,9 +157,7 @@ def _strange(
     for row, place in zip(*np.nonzero(changed), strict=True):
         value, spread = rows[row, place], columns[place].spread
         if isinstance(value, str):
-            rows[row, place] = rng.choice(
-                np.array(["", f"{value} ", value.swapcase(), "?"], object)
-            )
+            rows[row, place] = rng.choice(np.array(["", f"{value} ", value.swapcase()], object))
         elif value is not None:
             far = rng.choice([-_FAR, _FAR]) * spread
             rows[row, place] = float(value) + (far or rng.choice([-0.5, 0.5, 1e-9, 1000.0]))
@@ -178,19 +168,16 @@ def _beside(
     rows: NDArray[Any], thresholds: list[tuple[int, float]], rng: np.random.Generator
 ) -> NDArray[Any]:
     """Rows on thresholds of trees, and beside them, in the precision that trees may see them in."""
-    chosen = rng.permutation(len(thresholds))[:_THRESHOLDS]
-    beside = []
-    for place in chosen:
-        feature, threshold = thresholds[place]
-        for near in (np.float64, np.float32):
-            with np.errstate(over="ignore"):
-                cut = near(threshold)
-                values = np.nextafter(cut, near(-np.inf)), cut, np.nextafter(cut, near(np.inf))
-            for value in values:
-                row = rows[rng.integers(len(rows))].copy()
-                row[feature] = float(value)
-                beside.append(row)
-    return np.array(beside)
+    features, cuts = np.array(thresholds)[rng.permutation(len(thresholds))[:_THRESHOLDS]].T
+    values = []
+    for kind in (np.float64, np.float32):
+        with np.errstate(over="ignore"):
+            cut, far = cuts.astype(kind), kind(np.inf)
+            values += [np.nextafter(cut, -far), cut, np.nextafter(cut, far)]
+    places = np.tile(features.astype(int), len(values))
+    beside = rows[rng.integers(len(rows), size=len(places))]
+    beside[np.arange(len(beside)), places] = np.concatenate(values)
+    return beside
 
 
 def _thresholds(made: Any) -> list[tuple[int, float]]:

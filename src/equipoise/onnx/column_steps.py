@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEncoder
 
 from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.exceptions import InvalidParameterError
 from equipoise.onnx.graph import Graph
-from equipoise.onnx.known_columns import KnownColumn, known_columns, positions_of
+from equipoise.onnx.known_columns import KnownColumn, known_columns, positions_by_part
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,9 +59,8 @@ def input_table(stages: list[Any], n_features: int, names: Any) -> InputTable:
     first = next((stage for stage in stages if not changes_nothing(stage)), None)
     used = [True] * n_features
     if isinstance(first, ColumnTransformer):
-        kept = [chosen for _, part, chosen in first.transformers_ if part != "drop"]
-        places = {place for chosen in kept for place in positions_of(chosen, first)}
-        used = [place in places for place in range(n_features)]
+        kept = {place for *_, places in positions_by_part(first) for place in places}
+        used = [place in kept for place in range(n_features)]
     known = known_columns(stages, n_features)
     return InputTable(known, used, None if names is None else [str(name) for name in names])
 
@@ -130,6 +130,23 @@ def encoded(encoder: OneHotEncoder | OrdinalEncoder, features: GraphColumns) -> 
     return GraphColumns(graph, width, matrix=graph.add("Concat", *parts, axis=1))
 
 
+def imputed(imputer: SimpleImputer, features: GraphColumns) -> GraphColumns:
+    """Missing values filled in float64; of texts there are none in ONNX."""
+    missing, filled = imputer.missing_values, np.asarray(imputer.statistics_)
+    is_plain = isinstance(missing, float) and np.isnan(missing) and not imputer.add_indicator
+    if features.is_text and is_plain:
+        return features
+    rows = features.matrix()
+    if not is_plain or np.isnan(filled).any():
+        raise InvalidParameterError(
+            "SimpleImputer cannot be written as ONNX but with nan for missing, some values, and no "
+            "indicators: use another step."
+        )
+    graph = features.graph
+    values = graph.add("Where", graph.add("IsNaN", rows), graph.constant(filled[None]), rows)
+    return GraphColumns(graph, len(filled), matrix=values)
+
+
 def _same(graph: Graph, values: str, levels: NDArray[Any], *, is_text: bool) -> str:
     """Ones where values of a column are a category, zeros elsewhere."""
     if not is_text:
@@ -186,9 +203,8 @@ def by_columns(
     """What the parts of a column transformer make of their columns, beside each other."""
     graph, parts, width = features.graph, [], 0
     weights = transformer.transformer_weights or {}
-    for name, part, chosen in transformer.transformers_:
-        places = positions_of(chosen, transformer)
-        if part == "drop" or not places:
+    for name, part, places in positions_by_part(transformer):
+        if not places:
             continue
         made = write([part], features.take(places))
         values, width = made.matrix(), width + made.width

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from equipoise.onnx.column_steps import (
     by_columns,
     changes_nothing,
     encoded,
+    imputed,
     input_table,
 )
 from equipoise.onnx.graph import OLD_OPSETS, Graph, texts_or_numbers
@@ -205,22 +207,19 @@ def _written(graph: Graph, parts: ClassifierParts, table: InputTable) -> Any:
 
 
 def _taken_apart(model: Any) -> ClassifierParts:
-    steps: list[Any] = []
     rule = classes = columns = sets = None
-    head: Any = model
     factors: Any = 1.0
-    while (inside := _inside(head)) is not None:
-        if isinstance(head, Pipeline):
-            steps += [step for _, step in head.steps[:-1]]
-        elif isinstance(head, DecidingClassifier):
+    steps, layers = _layers(model)
+    head = layers[-1]
+    for layer, inner in pairwise(layers):
+        if isinstance(layer, DecidingClassifier):
             if rule is None:
-                rule, classes = head.tuned_.rule, head.classes_
-                sets = set_steps(head) if isinstance(head, PredictionSets) else None
+                rule, classes = layer.tuned_.rule, layer.classes_
+                sets = set_steps(layer) if isinstance(layer, PredictionSets) else None
             elif sets is not None:
-                sets = replace(sets, factors=sets.factors * head.factors_)
-            factors = factors * head.factors_
-            columns = np.asarray(getattr(inside, "classes_", classes))
-        head = inside
+                sets = replace(sets, factors=sets.factors * layer.factors_)
+            factors = factors * layer.factors_
+            columns = np.asarray(getattr(inner, "classes_", classes))
     if rule is None and not isinstance(head, RobustLinearModel):
         raise InvalidParameterError(
             f"model must be a classifier of equipoise, got {type(model).__name__}: "
@@ -247,19 +246,20 @@ def _taken_apart(model: Any) -> ClassifierParts:
 
 def _member(model: Any, factors: Vector) -> Member:
     """One of the classifiers whose probabilities are averaged."""
-    steps: list[Any] = []
-    classes, head = np.asarray(model.classes_), model
-    while (inside := _inside(head)) is not None:
-        if isinstance(head, Pipeline):
-            steps += [step for _, step in head.steps[:-1]]
-        head = inside
+    steps, (*_, head) = _layers(model)
     head = head.to_sklearn() if isinstance(head, RobustLinearModel) else head
-    return Member(steps, head, classes, factors)
+    return Member(steps, head, np.asarray(model.classes_), factors)
 
 
-def _inside(model: Any) -> Any:
-    """The classifier inside a meta-estimator; None for any other classifier."""
-    return model.estimator_ if isinstance(model, NumberedClasses) else inside(model)
+def _layers(model: Any) -> tuple[list[Any], list[Any]]:
+    """Steps before the innermost classifier, and the classifiers from the outermost on."""
+    steps, layers = [], [model]
+    while layers[-1] is not None:
+        last = layers[-1]
+        if isinstance(last, Pipeline):
+            steps += [step for _, step in last.steps[:-1]]
+        layers.append(last.estimator_ if isinstance(last, NumberedClasses) else inside(last))
+    return steps, layers[:-1]
 
 
 def _scores_and_probabilities(parts: ClassifierParts, features: GraphColumns) -> tuple[str, str]:
@@ -324,6 +324,8 @@ def _front(steps: list[Any], features: GraphColumns) -> GraphColumns:
             features = by_columns(step, _by_skl2onnx(others, features), _front)
         elif isinstance(step, OneHotEncoder | OrdinalEncoder):
             features = encoded(step, _by_skl2onnx(others, features))
+        elif isinstance(step, SimpleImputer):
+            features = imputed(step, _by_skl2onnx(others, features))
         else:
             others.append(step)
             continue
@@ -344,19 +346,11 @@ def _by_skl2onnx(steps: list[Any], features: GraphColumns) -> GraphColumns:
     """The features behind steps that skl2onnx writes."""
     if not steps:
         return features
-    if features.is_text and all(map(_fills_nothing, steps)):
-        return features
     rows = features.matrix()
     model = _converted(steps, features)
     output = features.graph.include(model, 0, rows)
     dims = model.graph.output[0].type.tensor_type.shape.dim
     return GraphColumns(features.graph, dims[1].dim_value if len(dims) > 1 else 1, matrix=output)
-
-
-def _fills_nothing(step: Any) -> bool:
-    """Whether a step fills missing texts, which ONNX does not have."""
-    marked = isinstance(step, SimpleImputer) and isinstance(step.missing_values, str)
-    return isinstance(step, SimpleImputer) and not marked and not step.add_indicator
 
 
 def _converted(steps: list[Any], features: GraphColumns, **settings: Any) -> Any:
@@ -372,7 +366,6 @@ def _converted(steps: list[Any], features: GraphColumns, **settings: Any) -> Any
             Pipeline(named),
             initial_types=[(Graph.rows, kind([None, width]))],
             target_opset=OLD_OPSETS,
-            custom_conversion_functions={SimpleImputer: _impute},
             **settings,
         )
     except Exception as error:
@@ -387,21 +380,6 @@ def _converted(steps: list[Any], features: GraphColumns, **settings: Any) -> Any
             "which are not standard. Use another classifier or step."
         )
     return model
-
-
-def _impute(scope: Any, operator: Any, container: Any) -> None:
-    """Fill missing values in float64, for which runtimes have no operator of their own."""
-    model, rows = operator.raw_operator, operator.inputs[0].full_name
-    filled = np.asarray(model.statistics_, dtype=np.float64)
-    if model.add_indicator or not np.isnan(model.missing_values) or np.isnan(filled).any():
-        raise ValueError("SimpleImputer with nan for missing, some values, and no indicators alone")
-    constant, missing = map(scope.get_unique_variable_name, ("filled", "missing"))
-    double = require("onnx", extra="onnx").TensorProto.DOUBLE
-    container.add_initializer(constant, double, [1, len(filled)], filled.tolist())
-    names = map(scope.get_unique_operator_name, ("IsNaN", "Where"))
-    container.add_node("IsNaN", rows, missing, name=next(names))
-    output = operator.outputs[0].full_name
-    container.add_node("Where", [missing, constant, rows], output, name=next(names))
 
 
 def _own_kinds() -> str:

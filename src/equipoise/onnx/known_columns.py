@@ -5,7 +5,7 @@ From it follows which columns hold texts, and the rows that an export is compare
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,6 @@ from sklearn.impute import SimpleImputer
 from sklearn.pipeline import Pipeline
 
 from equipoise.arrays import NDArray
-from equipoise.extras import require
 
 # Public attributes of fitted estimators that hold points among the rows, a column for each feature.
 _POINTS = (
@@ -59,23 +58,11 @@ def known_columns(stages: Iterable[Any], n_columns: int) -> list[KnownColumn | N
     return columns
 
 
-def positions_of(chosen: Any, transformer: ColumnTransformer) -> list[int]:
-    """Positions of the columns that a fitted column transformer gives to one of its parts."""
-    names = getattr(transformer, "feature_names_in_", None)
-    width = int(transformer.n_features_in_)
-    if names is None:
-        return [int(place) for place in np.atleast_1d(np.arange(width)[chosen])]
-    pandas = require("pandas", extra="cli")
-    places = pandas.Series(np.arange(width), index=names)
-    by_name = _first(chosen)
-    selected = places.loc[chosen] if isinstance(by_name, str) else places.iloc[chosen]
-    return [int(place) for place in np.atleast_1d(np.asarray(selected))]
-
-
-def _first(chosen: Any) -> Any:
-    if isinstance(chosen, slice):
-        return chosen.start if chosen.start is not None else chosen.stop
-    return chosen if np.isscalar(chosen) else next(iter(chosen), None)
+def positions_by_part(transformer: ColumnTransformer) -> Iterator[tuple[str, Any, list[int]]]:
+    """The parts of a fitted column transformer, each with its name and its columns."""
+    for name, part, _ in transformer.transformers_:
+        if part != "drop":
+            yield name, part, list(transformer._transformer_to_input_indices[name])
 
 
 def _known_to(stage: Any, n_columns: int) -> list[KnownColumn | None]:
@@ -84,8 +71,7 @@ def _known_to(stage: Any, n_columns: int) -> list[KnownColumn | None]:
         return known_columns([step for _, step in stage.steps], n_columns)
     columns: list[KnownColumn | None] = [None] * n_columns
     if isinstance(stage, ColumnTransformer):
-        for _, part, chosen in stage.transformers_:
-            places = positions_of(chosen, stage)
+        for _, part, places in positions_by_part(stage):
             for place, known in zip(places, known_columns([part], len(places)), strict=True):
                 columns[place] = columns[place] or known
         return columns

@@ -7,18 +7,15 @@ from typing import Any
 
 from equipoise.exceptions import InvalidParameterError
 from equipoise.goals import Goal, MetricGoal, SetGoal, as_goal, format_goal
-from equipoise.sets import WORDS, LabelCVaR
+from equipoise.sets import WORDS
 from equipoise.tables import MODEL_KINDS, learner_for
 from equipoise.text import share_text
 
 PLAIN, BALANCED, WORST = "plain", "balanced_accuracy", "worst_class"
 # Goals that the first three cards serve, and the card of each.
 CARD_OF_GOAL = {"standard": 0, "balanced": 1, BALANCED: 1, WORST: 2}
-_NAMES = {
-    BALANCED: "balanced accuracy",
-    WORST: "the worst class",
-    "f1_macro": "macro F1",
-}
+_GOALS = {BALANCED: "balanced accuracy", WORST: "the worst class", "f1_macro": "macro F1"}
+_MODELS = {"linear": "linear model", "forest": "random forest", "boosting": "gradient boosting"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,20 +42,17 @@ def goal_text(goal: Goal) -> str:
 
 def goal_name(text: str) -> str:
     """A goal in plain words."""
-    return _NAMES.get(text, text)
+    return _GOALS.get(text, text)
+
+
+def model_name(name: str) -> str:
+    """A model in plain words."""
+    return _MODELS.get(name, name)
 
 
 def value_text(value: float, is_share: bool) -> str:
     """The value of a goal, rounded as everywhere on the page."""
     return share_text(value) if is_share else f"{value:.3g}"
-
-
-def about_goal(goal: Goal) -> str:
-    """One sentence about a goal that needs one."""
-    if isinstance(goal, SetGoal) and isinstance(goal.uncertainty, LabelCVaR):
-        times = f"{1 / goal.uncertainty.alpha:.3g}"
-        return f"errors under the worst weighting in which no row counts more than {times} times"
-    return ""
 
 
 def named_goals(goals: Any) -> dict[str, Goal]:

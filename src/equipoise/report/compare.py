@@ -2,10 +2,9 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,9 +23,10 @@ from equipoise.report.candidates import candidates_for, named_goals, named_learn
 from equipoise.report.comparison import Comparison
 from equipoise.report.design import Design, design_for, design_of_unseen
 from equipoise.report.evaluations import Evaluator, Progress, notebook_bar
-from equipoise.report.on_new_rows import NewTables, check_new_rows, on_new_rows
+from equipoise.report.on_new_rows import check_new_rows, on_new_rows
+from equipoise.report.request import Request
 from equipoise.report.sampled import SampledBlocks
-from equipoise.report.summarize import Story, summarize
+from equipoise.report.summarize import summarize
 from equipoise.report.written import InBlocks, Writer, literal
 from equipoise.shift.model_output import parts_of
 from equipoise.tables import (
@@ -42,50 +42,10 @@ from equipoise.tables import (
 from equipoise.tables.columns import as_frame, columns_of
 from equipoise.tables.labelled import without_label
 from equipoise.validation.labels import check_length
-from equipoise.validation.numbers import check_count, check_number, check_seed
 
 # MOST_ROWS, QUICK_ROWS: training rows of a fold at most, on a page and on a quick one, for pages
 # of large tables in minutes (benchmarks/report_times.py). QUICK_SHARE: rows a quick page holds out.
 MOST_ROWS, QUICK_ROWS, QUICK_SHARE = 100_000, 10_000, 0.25
-TITLE = "Report on class weights"
-
-
-@dataclass(frozen=True, eq=False)
-class Request:
-    """What is to be compared and how, as the user asked for it.
-
-    ``loading`` are imports, by module, and lines of Python that make ``X`` and ``y``.
-    """
-
-    models: Any
-    goals: Any
-    price: float | None
-    seed: int
-    progress: Progress | None
-    cv: float = FOLDS
-    quick: bool = False
-    began: float = field(default_factory=perf_counter)
-    title: str = TITLE
-    groups: Any = None
-    in_time: bool = False
-    loading: tuple[Mapping[str, set[str]], Sequence[str]] = ({}, ())
-    file: Sequence[str] = ()
-    sample_weight: Any = None
-    new_tables: NewTables | None = None
-
-    def __post_init__(self) -> None:
-        if self.price is not None:
-            check_number(self.price, "price", "[0, 100]")
-        if self.new_tables is not None and self.sample_weight is not None:
-            raise InvalidParameterError(
-                "X_new needs rows of equal weight, got sample_weight: new rows have no weights."
-            )
-        if self.groups is not None and self.in_time:
-            raise InvalidParameterError("give groups or time, not both: rows are split one way.")
-        if isinstance(self.cv, float):
-            check_number(self.cv, "cv", "(0, 1)")
-        else:
-            check_count(self.cv, "cv", least=2)
 
 
 def compare(  # noqa: PLR0913  the table, what to compare, and how
@@ -170,7 +130,7 @@ def compare(  # noqa: PLR0913  the table, what to compare, and how
         models,
         goals,
         price,
-        check_seed(random_state),
+        random_state,
         progress,
         cv=cv,
         quick=quick,
@@ -269,7 +229,7 @@ def compare_file(  # noqa: PLR0913  the file, what to compare, and how
         models,
         goals,
         price,
-        check_seed(random_state),
+        random_state,
         progress,
         quick=quick,
         title=f"Report on {Path(path).name}",
@@ -417,7 +377,7 @@ def compared(
         goal.resolve_some(table.prior, table.classes, ~design.counts)
     evaluator = Evaluator(design, learners, seed, request.progress or notebook_bar())
     evaluator.keeps_models = request.new_tables is not None
-    evaluations, unfinished = evaluator.all(candidates)
+    evaluations = evaluator.all(candidates)
     whole = design
     if blocks is not None:
         evaluator.tell("all rows")
@@ -427,29 +387,10 @@ def compared(
     if request.new_tables is not None:
         new_rows = on_new_rows(request.new_tables, advice, design, evaluator)
     evaluator.end()
-    writer = Writer(
-        whole,
-        learners,
-        kinds,
-        seed,
-        X,
-        table.y,
-        request.sample_weight,
-        request.groups,
-        request.loading,
-        request.file,
-        source,
-    )
-    story = Story(
-        request.title,
-        request.price,
-        tuple(evaluator.notes.values()),
-        unfinished,
-        None if blocks is None else blocks.rows_seen,
-        seed,
-        perf_counter() - request.began,
-    )
-    summary = summarize(advice, whole, goals, writer, story) | {"new_rows": new_rows}
+    writer = Writer(whole, learners, kinds, request, source)
+    rows_seen = None if blocks is None else blocks.rows_seen
+    summary = summarize(advice, whole, goals, writer, evaluator, rows_seen)
+    summary["new_rows"] = new_rows
     best = advice.best.candidate
     return Comparison(summary, partial(writer.fit, best), partial(writer.save, best))
 

@@ -150,7 +150,8 @@ class Comparison:
 
     def save(self, path: str | Path) -> Path:
         """Write the page to a file; an interrupted or failed write leaves no half file."""
-        written = self.to_html().encode("utf-8")
+        # A name of a file need not be a text.
+        written = self.to_html().encode("utf-8", "backslashreplace")
         with atomic_write(path) as stream:
             stream.write(written)
         return Path(path)

@@ -92,13 +92,11 @@ def design_for(
         kind = "time" if in_time else "groups"
         if in_time:
             splitter = TimeSeriesSplit(n_splits - once)
-            code, imports = f"TimeSeriesSplit({n_splits - once})", ("TimeSeriesSplit",)
         else:
             clusters = np.unique(np.asarray(groups, dtype=str), return_inverse=True)[1]
             params = {"groups": clusters}
             splitter = StratifiedGroupKFold(n_splits, shuffle=True, random_state=seed)
-            code = f"StratifiedGroupKFold({n_splits}, shuffle=True, random_state={seed})"
-            imports = ("StratifiedGroupKFold",)
+        code, imports = repr(splitter), (type(splitter).__name__,)
         if once:
             splitter = list(splitter.split(X, table.y, **params))[-1:]
             code = f"list({code}.split(X, y{'' if in_time else ', groups'}))[-1:]"

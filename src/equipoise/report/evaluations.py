@@ -20,13 +20,13 @@ from equipoise.decisions import (
     Training,
     evaluate,
     predict,
-    predict_fitted,
     tune,
 )
-from equipoise.decisions.trained import weight_argument
+from equipoise.decisions.held_out import rescaled
+from equipoise.decisions.trained import class_probabilities, weight_argument
 from equipoise.estimators.own_weights import refuse_own_weights
 from equipoise.exceptions import EquipoiseError, EquipoiseWarning, InactiveCapsWarning
-from equipoise.goals import Goal, as_goal
+from equipoise.goals import Goal, Predictions, as_goal
 from equipoise.report.candidates import Candidate
 from equipoise.report.design import Design, rows_of
 from equipoise.risks import RiskInterval, RiskIntervals
@@ -109,27 +109,17 @@ class EvaluatedCandidate:
     @staticmethod
     def _mean(evaluated: Evaluated, class_weights: Vector) -> RiskInterval:
         """A weighted mean of class risks: rows of one class with these weights."""
-        rows = evaluated.rows
-        labels = evaluated.labels[rows]
-        wrong, finally_wrong = (
-            (each[rows] != labels).astype(np.intp)
-            for each in (evaluated.predicted, evaluated.final)
-        )
+        labels, squares = evaluated.labels, evaluated.squares
         one = replace(
             evaluated,
-            labels=np.zeros(len(rows), dtype=np.intp),
-            predicted=wrong,
-            final=finally_wrong,
-            fold=evaluated.fold[rows],
+            labels=evaluated.few[labels].astype(np.intp),
+            predicted=(evaluated.predicted != labels).astype(np.intp),
+            final=(evaluated.final != labels).astype(np.intp),
             default=None,
-            weights=evaluated.weights[rows] * class_weights[labels],
+            weights=evaluated.weights * class_weights[labels],
+            squares=None if squares is None else squares * class_weights[labels] ** 2,
             few=np.array([False, True]),
             prior=np.array([1.0, 0.0]),
-            times=None if evaluated.times is None else evaluated.times[rows],
-            squares=None
-            if evaluated.squares is None
-            else evaluated.squares[rows] * class_weights[labels] ** 2,
-            clusters=None if evaluated.clusters is None else evaluated.clusters[rows],
         )
         refit = evaluated.tested_per_trained
         return counted_intervals(one.sums, np.arange(2), CONFIDENCE, refit=refit)[0]
@@ -150,6 +140,7 @@ class Evaluator:
     held_out: dict[str, HeldOut] = field(default_factory=dict)
     keeps_models: bool = False
     models: dict[str, list[Any]] = field(default_factory=dict)
+    unfinished: list[str] = field(default_factory=list)
 
     def tell(self, what: str) -> None:
         """Report the share of the models that are fitted, and what comes next."""
@@ -161,10 +152,8 @@ class Evaluator:
         if self.progress is not None:
             self.progress(1.0, "done")
 
-    def all(
-        self, candidates: Sequence[Candidate]
-    ) -> tuple[list[EvaluatedCandidate], tuple[str, ...]]:
-        """The candidates that can be evaluated, and those that an interrupt has left undone."""
+    def all(self, candidates: Sequence[Candidate]) -> list[EvaluatedCandidate]:
+        """The candidates that can be evaluated; ``unfinished`` are those after an interrupt."""
         done: list[EvaluatedCandidate] = []
         for position, candidate in enumerate(candidates):
             try:
@@ -178,8 +167,9 @@ class Evaluator:
             except KeyboardInterrupt:
                 if not done:
                     raise
-                return done, tuple(each.label for each in candidates[position:])
-        return done, ()
+                self.unfinished = [each.label for each in candidates[position:]]
+                break
+        return done
 
     def evaluation(self, candidate: Candidate) -> EvaluatedCandidate:
         """One candidate: predicted, tuned, and evaluated by rules tuned without each fold."""
@@ -212,20 +202,12 @@ class Evaluator:
         if key is not None and design.table.weights is not None:
             rows = replace(rows, params={key: rows.weights})
         if isinstance(estimator, FrozenEstimator):
-            labels, order = np.full(len(rows.labels), -1, dtype=np.intp), design.folds.rows
-            labels[order] = rows.labels[order]
-            used = replace(rows, labels=labels)
-            held_out = predict_fitted(estimator, used, self.training, self.seed)
+            order = design.folds.rows
+            table = class_probabilities(estimator, rows.features(order), rows.classes)
+            table = rescaled(table, self.training.factors_for(estimator))
+            predictions = Predictions(table, design.table.labels[order], rows.weights[order])
+            held_out = HeldOut(predictions, design.folds.fold, estimator)
             self.models[name] = [estimator]
-            # In the order of the folds, as all other models have the rows.
-            at = np.argsort(np.argsort(order))
-            predictions = replace(
-                held_out.predictions,
-                probabilities=held_out.predictions.probabilities[at],
-                labels=rows.labels[order],
-                sample_weight=rows.weights[order],
-            )
-            held_out = replace(held_out, predictions=predictions, fold=design.folds.fold)
         else:
             with warnings.catch_warnings(record=True, action="always") as caught:
                 fits = Fits(quiet=False)

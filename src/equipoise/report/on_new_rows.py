@@ -13,7 +13,6 @@ from equipoise.exceptions import EquipoiseError
 from equipoise.report.answer import Answer
 from equipoise.report.design import Design
 from equipoise.report.evaluations import Evaluator
-from equipoise.risks import RiskInterval
 from equipoise.shift import PriorEstimate, calibrate
 from equipoise.shift.prior_estimate import estimate_of_rows
 from equipoise.tables import LabelledTable
@@ -55,6 +54,7 @@ def on_new_rows(
         estimate.overall_error(np.asarray(each.intervals.risks), each.evaluated.counts.sum(axis=1))
         for each in advice.evaluations
     ]
+    adapted = estimate.adapt("accuracy").overall_error()
     return {
         "refused": "",
         "rows": estimate.n_rows,
@@ -63,9 +63,9 @@ def on_new_rows(
         "p_value": None if np.isnan(estimate.p_value) else float(estimate.p_value),
         "is_mixture": estimate.is_mixture,
         "verdict": estimate.verdict,
-        "classes": [_interval(*each) for each in zip(*ends, strict=True)],
-        "candidates": [_of_risk(each) for each in errors],
-        "adapted": _of_risk(estimate.adapt("accuracy").overall_error()),
+        "classes": [_ends(*each) for each in zip(*ends, strict=True)],
+        "candidates": [_ends(each.estimate, each.lower, each.upper) for each in errors],
+        "adapted": _ends(adapted.estimate, adapted.lower, adapted.upper),
     }
 
 
@@ -107,9 +107,5 @@ def _dealt_out(
     return np.asarray(tables[rng.integers(len(models), size=n), np.arange(n)])
 
 
-def _of_risk(risk: RiskInterval) -> dict[str, float]:
-    return _interval(risk.estimate, risk.lower, risk.upper)
-
-
-def _interval(value: float, lower: float, upper: float) -> dict[str, float]:
+def _ends(value: float, lower: float, upper: float) -> dict[str, float]:
     return {"value": float(value), "lower": float(lower), "upper": float(upper)}

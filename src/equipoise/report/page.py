@@ -6,14 +6,13 @@ in percent of an axis.
 
 import base64
 import hashlib
-import re
 from importlib.resources import files
 from itertools import pairwise
 from math import ceil, floor
 from typing import Any
 
 from equipoise.extras import require
-from equipoise.report.candidates import value_text
+from equipoise.report.candidates import PLAIN, goal_name, model_name, value_text
 from equipoise.text import in_words, points, quoted, share_text
 
 # SHOWN_CLASSES: rows of a table of classes at most, those of the largest risks; MATRIX: classes of
@@ -23,16 +22,8 @@ SHOWN_CLASSES, MATRIX = 60, 30
 SHADES = 8
 # _STEPS: lengths of the steps of an axis of shares, so that ticks are round.
 _STEPS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
-# _LONG: characters of a label, beyond which its middle is left out; _LONG_WORD: letters of a word,
-# beyond which it may be broken.
-_LONG, _LONG_WORD = 48, 20
-_MODELS = {"linear": "linear model", "forest": "random forest", "boosting": "gradient boosting"}
-_GOALS = {
-    "plain": "default predictions",
-    "balanced_accuracy": "tuned for balanced accuracy",
-    "worst_class": "tuned for the worst class",
-    "f1_macro": "tuned for macro F1",
-}
+# _LONG: characters of a label, beyond which its middle is left out.
+_LONG = 48
 
 
 def page(summary: dict[str, Any]) -> str:
@@ -52,16 +43,12 @@ def page(summary: dict[str, Any]) -> str:
         "position": _position,
         "shade": lambda value: min(int(SHADES * value + 0.5), SHADES),
         "short": _short,
-        "pieces": _pieces,
     }
     environment.globals |= {
         "points": points,
         "value_text": value_text,
-        "described_model": lambda name: _MODELS.get(name, name),
+        "described_model": model_name,
     }
-    environment.tests["is_long"] = lambda piece: (
-        max(map(len, piece.split()), default=0) > _LONG_WORD
-    )
     environment.policies["json.dumps_kwargs"] = {"allow_nan": False, "separators": (",", ":")}
     style, script = _source("style.css"), _source("page.js")
     return str(
@@ -83,12 +70,6 @@ def _hash(text: str) -> str:
     """What a content security policy knows an element by: nothing else runs on the page."""
     digest = hashlib.sha256(text.encode("utf-8")).digest()
     return f"sha256-{base64.b64encode(digest).decode('ascii')}"
-
-
-def _pieces(text: str) -> list[str]:
-    """A name where it may be broken: between words, and after the joints inside of long ones."""
-    longest = max(map(len, text.split()), default=0)
-    return re.split(r"(?<=[_.-])(?=\w)", text) if longest > _LONG_WORD else [text]
 
 
 def _short(text: str) -> str:
@@ -114,11 +95,14 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
     others = {each["candidate"]: each for each in reversed(shown_cards)}
     others.pop(advice["candidate"], None)
     kept = [at for at, each in enumerate(candidates) if each["same_as"] is None]
+    new_classes = (summary["new_rows"] or {}).get("classes", ())
     return {
         "headline": _headline(summary, best),
         "best": best,
         "first": first,
-        "described": [_described(each) for each in candidates],
+        "described": [
+            {"model": model_name(each["model"]), "tuned": _tuned(each)} for each in candidates
+        ],
         "shown_cards": shown_cards,
         "others": list(reversed(others.values())),
         "unfinished": in_words(map(quoted, left)) if left else "",
@@ -135,14 +119,8 @@ def _view(summary: dict[str, Any]) -> dict[str, Any]:
         "matrix": _matrix(summary),
         "curve": _curve(summary),
         "largest_share": max(each["share"] for each in classes),
-        "largest_new": _largest_new(summary["new_rows"]),
+        "largest_new": max((each["value"] for each in new_classes), default=1.0),
     }
-
-
-def _largest_new(new_rows: dict[str, Any] | None) -> float:
-    """The largest class frequency of the new rows."""
-    shares = [each["value"] for each in (new_rows or {}).get("classes", ())]
-    return max(shares, default=1.0)
 
 
 def _cards(summary: dict[str, Any]) -> list[dict[str, Any]]:
@@ -167,21 +145,16 @@ def _headline(summary: dict[str, Any], best: dict[str, Any]) -> str:
     """The advice as an instruction."""
     if summary["recommendation"]["no_answer"]:
         return "No model tried is an answer"
-    model = _MODELS.get(best["model"], best["model"])
+    model = model_name(best["model"])
     article = {"random forest": "a ", "linear model": "a "}.get(model, "")
-    if best["tuned_for"] == "plain":
-        return f"Use {article}{model} as it is"
-    return f"Use {article}{model}, {_tuned(best)}"
+    tuned = _tuned(best)
+    return f"Use {article}{model}{' as it is' if best['tuned_for'] == PLAIN else f', {tuned}'}"
 
 
 def _tuned(candidate: dict[str, Any]) -> str:
-    return _GOALS.get(candidate["tuned_for"], f"tuned for {candidate['tuned_for']}")
-
-
-def _described(candidate: dict[str, Any]) -> dict[str, str]:
-    """A candidate in words: its model, and what its decisions are tuned for."""
-    model = _MODELS.get(candidate["model"], candidate["model"])
-    return {"model": model, "tuned": _tuned(candidate)}
+    """What the decisions of a candidate are tuned for, in words."""
+    word = candidate["tuned_for"]
+    return "default predictions" if word == PLAIN else f"tuned for {goal_name(word)}"
 
 
 def _marks(candidates: list[dict[str, Any]]) -> list[dict[str, int]]:
@@ -274,11 +247,9 @@ def _matrix(summary: dict[str, Any]) -> dict[str, Any]:
     return {"order": order, "rows": rows, "hidden": len(risks) - len(order)}
 
 
-def _curve(summary: dict[str, Any]) -> dict[str, Any] | None:
+def _curve(summary: dict[str, Any]) -> dict[str, Any]:
     """The reliability diagram: positions in percent."""
     curve = summary["reliability"]
-    if curve is None:
-        return None
     columns = zip(
         *(curve[name] for name in ("predicted", "observed", "lower", "upper", "rows")), strict=True
     )

@@ -9,12 +9,12 @@ from sklearn.frozen import FrozenEstimator
 
 from equipoise.arrays import Matrix
 from equipoise.exceptions import InvalidInputError, InvalidParameterError
-from equipoise.report.compare import Request, bound_goals, compared
+from equipoise.report.compare import bound_goals, compared
 from equipoise.report.comparison import Comparison
 from equipoise.report.evaluations import Progress
+from equipoise.report.request import Request
 from equipoise.report.written import GivenColumns
 from equipoise.tables import find_column, read_labelled, unseen_rows
-from equipoise.validation.numbers import check_seed
 from equipoise.validation.predictions import as_probabilities, check_rows
 
 
@@ -68,8 +68,7 @@ def compare_predictions(  # noqa: PLR0913  rows, what to compare, and how
         columns = slice(k * len(tables), k * len(tables) + k)
         models[str(name)] = FrozenEstimator(GivenColumns(columns, table.classes))
         tables.append(probabilities)
-    seed = check_seed(random_state)
-    request = Request(models, goals, price, seed, progress, sample_weight=sample_weight)
+    request = Request(models, goals, price, random_state, progress, sample_weight=sample_weight)
     return compared(request, table, np.hstack(tables))
 
 

@@ -1,7 +1,7 @@
 """All that a page says, as plain numbers and sentences: what ``Comparison.to_dict`` returns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -10,9 +10,9 @@ from equipoise.decisions.summary import FEW_ROWS
 from equipoise.goals import Goal, as_goal
 from equipoise.report.answer import LAST, MIDDLE, Answer, is_constant, never_right
 from equipoise.report.answer import paired_differences as paired
-from equipoise.report.candidates import PLAIN, about_goal, goal_name, goal_text, value_text
+from equipoise.report.candidates import PLAIN, goal_name, goal_text, value_text
 from equipoise.report.design import Design
-from equipoise.report.evaluations import CONFIDENCE, EvaluatedCandidate
+from equipoise.report.evaluations import CONFIDENCE, EvaluatedCandidate, Evaluator
 from equipoise.report.written import Writer
 from equipoise.risks.reliability import reliability_curve
 from equipoise.text import in_words, points, quoted, share_text
@@ -23,37 +23,35 @@ BINS = 10
 KNOWN_TO = 0.05
 
 
-@dataclass(frozen=True)
-class Story:
-    """The heading of a page, what its fits warned of, and how they went.
-
-    ``unfinished`` are candidates that an interrupt has left undone; ``rows_seen`` says how many
-    rows of out-of-core data were trained on, tuned on and evaluated.
-    """
-
-    title: str
-    price: float | None
-    notes: tuple[str, ...]
-    unfinished: tuple[str, ...]
-    rows_seen: dict[str, int] | None
-    seed: int
-    seconds: float
-
-
 def summarize(
-    answer: Answer, design: Design, goals: Mapping[str, Goal], writer: Writer, story: Story
+    answer: Answer,
+    design: Design,
+    goals: Mapping[str, Goal],
+    writer: Writer,
+    evaluator: Evaluator,
+    rows_seen: dict[str, int] | None,
 ) -> dict[str, Any]:
-    """Everything worth showing, with nothing but dicts, lists, texts, numbers and None."""
-    best, names = answer.best, design.table.classes.tolist()
+    """Everything worth showing, with nothing but dicts, lists, texts, numbers and None.
+
+    ``rows_seen`` says how many rows of out-of-core data were trained on, tuned on and evaluated.
+    """
+    best, names, request = answer.best, design.table.classes.tolist(), writer.request
+    notes = evaluator.notes.values()
     return {
-        "title": story.title,
+        "title": request.title,
         "data": _data(design),
-        "design": _design(design, best, story),
+        "design": _design(design, best)
+        | {
+            "seed": request.seed,
+            "rows_seen": rows_seen,
+            "unfinished": evaluator.unfinished,
+            "price": request.price,
+            "seconds": round(perf_counter() - request.began, 1),
+        },
         "goals": [
             {
                 "name": name,
                 "text": goal_text(goal),
-                "about": about_goal(goal),
                 "is_share": _is_share(goal, design, best),
             }
             for name, goal in goals.items()
@@ -68,19 +66,19 @@ def summarize(
             "no_answer": all(map(is_constant, answer.evaluations)),
             "failed": _failed(answer, names),
             "shows_gain": answer.shows_gain,
-            "reasons": _reasons(answer, design, goals, story.price),
+            "reasons": _reasons(answer, design, goals, request.price),
             "few": _few(design),
         },
         "confusion": best.evaluated.counts.tolist(),
         "reliability": _reliability(best, names),
-        "trust": _trust(answer, design, names, story),
+        "trust": _trust(answer, design, names, notes, rows_seen),
         "code": writer.code(best.candidate),
         "command": writer.command(best.candidate),
     }
 
 
-def _design(design: Design, best: EvaluatedCandidate, story: Story) -> dict[str, Any]:
-    """How rows were held out, and how the numbers were made."""
+def _design(design: Design, best: EvaluatedCandidate) -> dict[str, Any]:
+    """How rows were held out, and what the intervals are."""
     return {
         "kind": design.kind,
         "splits": len(design.folds.parts),
@@ -88,13 +86,8 @@ def _design(design: Design, best: EvaluatedCandidate, story: Story) -> dict[str,
         "confidence": CONFIDENCE,
         "method": best.intervals.method,
         "approximate": best.intervals.approximate,
-        "seed": story.seed,
         "sampled": design.sampled,
         "clusters": None if design.clusters is None else len(np.unique(design.clusters)),
-        "rows_seen": story.rows_seen,
-        "unfinished": list(story.unfinished),
-        "price": story.price,
-        "seconds": round(story.seconds, 1),
     }
 
 
@@ -345,12 +338,18 @@ def _reliability(best: EvaluatedCandidate, names: list[Any]) -> dict[str, Any]:
 # How far the numbers can be trusted: short texts with a heading each.
 
 
-def _trust(answer: Answer, design: Design, names: list[Any], story: Story) -> list[dict[str, str]]:
+def _trust(
+    answer: Answer,
+    design: Design,
+    names: list[Any],
+    notes: Iterable[str],
+    rows_seen: dict[str, int] | None,
+) -> list[dict[str, str]]:
     parts = [
-        ("How rows were held out", _how(design, story.rows_seen)),
-        ("How decisions were tuned", _tuning(design, story.rows_seen)),
+        ("How rows were held out", _how(design, rows_seen)),
+        ("How decisions were tuned", _tuning(design, rows_seen)),
         ("The intervals", _intervals(answer.best, design, names)),
-        *(("A warning from a fit", note) for note in story.notes),
+        *(("A warning from a fit", note) for note in notes),
         *(("About the table", text) for text in design.table.warnings),
     ]
     return [{"heading": heading, "text": text} for heading, text in parts if text]

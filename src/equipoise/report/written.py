@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from shlex import quote
+from textwrap import indent
 from typing import Any
 
 import numpy as np
@@ -29,16 +30,15 @@ from equipoise.goals import Goal, SetGoal, as_goal, goal_names
 from equipoise.persistence import facts_for, save_model
 from equipoise.report.candidates import Candidate, goal_text
 from equipoise.report.design import Design
+from equipoise.report.request import Request
 from equipoise.tables import plain_pipeline
 from equipoise.validation.prefitted import Prefitted
 
 # Goals that are written as a word.
 _WORD = re.compile(r"[a-z][a-z0-9_-]*")
 _NAME = re.compile(r"\b[A-Z]\w+")
-# WIDTH: characters of a line of code, the limit of most formatters.
-WIDTH = 88
-# FLAT: characters to the left of any line, from where all code is on one line.
-FLAT = 10**6
+# WIDTH: characters of a line of code, which may be indented.
+WIDTH = 80
 
 
 class GivenColumns(Prefitted):
@@ -68,38 +68,17 @@ class InBlocks:
     rows: str = "blocks"
 
 
-@dataclass(frozen=True)
-class Call:
-    """A call in Python: a name, and arguments, each with what stands before it."""
-
-    name: str
-    arguments: tuple[tuple[str, "Call | str"], ...] = ()
-
-    @classmethod
-    def of(cls, name: str, *values: "Call | str", **options: "Call | str") -> "Call":
-        """A call with arguments in order, and by name."""
-        named = ((f"{key}=", value) for key, value in options.items())
-        return cls(name, (*(("", value) for value in values), *named))
-
-    def text(self, indent: int = 0, taken: int = 0) -> str:
-        """On one line where there is room, otherwise with a line for each argument.
-
-        The first line begins after ``indent`` spaces and so many letters as are ``taken``.
-        """
-        flat = ", ".join(f"{before}{_text(value, -FLAT)}" for before, value in self.arguments)
-        line = f"{self.name}({flat})"
-        if indent + taken + len(line) <= WIDTH:
-            return line
-        pad = " " * (indent + 4)
-        lines = [
-            f"{pad}{before}{_text(value, indent + 4, len(before) + 1)},"
-            for before, value in self.arguments
-        ]
-        return "\n".join([f"{self.name}(", *lines, f"{' ' * indent})"])
+def bracketed(start: str, items: Sequence[str], end: str) -> str:
+    """Python between brackets, on one line where there is room, else with a line for each item."""
+    line, lines = f"{start}{', '.join(items)}{end}", "".join(f"{each},\n" for each in items)
+    if len(line) <= WIDTH and "\n" not in line:
+        return line
+    return f"{start}\n{indent(lines, '    ')}{end}"
 
 
-def _text(value: "Call | str", indent: int = 0, taken: int = 0) -> str:
-    return value if isinstance(value, str) else value.text(indent, taken)
+def call(name: str, *values: str, **options: str) -> str:
+    """A call in Python."""
+    return bracketed(f"{name}(", [*values, *(f"{k}={v}" for k, v in options.items())], ")")
 
 
 def literal(value: Any) -> str:
@@ -131,17 +110,17 @@ class _Script:
         self.imports.setdefault(module, set()).add(name)
         return name
 
-    def written(self, value: Any) -> Call | str:
+    def written(self, value: Any) -> str:
         """An estimator, or an argument of one, as an expression."""
         if isinstance(value, Pipeline):
             steps = [self.written(step) for _, step in value.steps]
-            return Call.of(self.use("sklearn.pipeline", "make_pipeline"), *steps)
+            return call(self.use("sklearn.pipeline", "make_pipeline"), *steps)
         if isinstance(value, ColumnTransformer):
             parts = []
             for name, part, columns in value.transformers:
-                self.variables[name] = literal(list(columns))
-                parts.append(Call.of("", self.written(part), name))
-            return Call.of(self.use("sklearn.compose", "make_column_transformer"), *parts)
+                self.variables[name] = bracketed("[", list(map(literal, columns)), "]")
+                parts.append(call("", self.written(part), name))
+            return call(self.use("sklearn.compose", "make_column_transformer"), *parts)
         if not isinstance(value, BaseEstimator):
             text = literal(value)
             if "np.nan" in text:
@@ -156,14 +135,14 @@ class _Script:
             for name, argument in value.get_params(deep=False).items()
             if not _same(argument, defaults[name].default)
         }
-        return Call.of(self.use(module, type(value).__name__), **changed)
+        return call(self.use(module, type(value).__name__), **changed)
 
     def text(self, loading: Sequence[str], body: Sequence[str]) -> str:
         """The whole script: imports, where the rows come from, and what is done with them."""
         modules = {name: names for name, names in self.imports.items() if name}
         lines = sorted(self.imports.get("", ()))
         lines += [f"from {m} import {', '.join(sorted(modules[m]))}" for m in sorted(modules)]
-        named = [_assignment(name, text) for name, text in self.variables.items()]
+        named = [f"{name} = {text}" for name, text in self.variables.items()]
         parts = [lines, loading, [*named, *body]]
         return "\n\n".join("\n".join(part) for part in parts if part) + "\n"
 
@@ -173,36 +152,17 @@ def _same(value: Any, default: Any) -> bool:
     return both_nan or (type(value) is type(default) and value == default)
 
 
-def _assignment(name: str, names: str) -> str:
-    """A list of names, over several lines where it is long."""
-    line, lines = f"{name} = ", []
-    for word in re.split(r"(?<=\", )", names):
-        if len(line) + len(word) > WIDTH and line.strip():
-            lines.append(line.rstrip())
-            line = "    "
-        line += word
-    return "\n".join([*lines, line])
-
-
 @dataclass(frozen=True, eq=False)
 class Writer:
     """The rows of a comparison, its models, and how each candidate is fitted to all rows.
 
-    ``loading`` are imports and lines of Python that make ``X`` and ``y``, ``kinds`` the models that
-    are ours; ``file`` are the arguments of the command line that name the table, and ``blocks`` is
-    there where the table is not in memory. ``frame`` are the features as the user has them.
+    ``kinds`` are the models that are ours; ``blocks`` is there where the table is not in memory.
     """
 
     design: Design
     models: Mapping[str, Any]
     kinds: Sequence[str]
-    seed: int
-    frame: Any
-    y: Any
-    sample_weight: Any = None
-    groups: Any = None
-    loading: tuple[Mapping[str, set[str]], Sequence[str]] = ({}, ())
-    file: Sequence[str] = ()
+    request: Request
     blocks: InBlocks | None = None
 
     # The estimator
@@ -213,7 +173,7 @@ class Writer:
         small = {} if enough else {"rare_classes": "keep", "min_rows": FEW_ROWS}
         cv = {} if self.design.cv_code == "5" else {"cv": self.design.cv}
         sample = {} if self.blocks is None else dict(self.blocks.sample)
-        return {"training": "plain", **cv, **small, "random_state": self.seed, **sample}
+        return {"training": "plain", **cv, **small, "random_state": self.request.seed, **sample}
 
     def estimator(self, candidate: Candidate) -> Any:
         """The candidate, not fitted."""
@@ -233,23 +193,23 @@ class Writer:
                 return made.fit(blocks)
         if (given := self._given(candidate)) is not None:
             return tune_weights(
-                self.y,
+                self.design.table.y,
                 given.predict_proba(self.design.X),
                 candidate.goal or "standard",
                 classes=given.classes_,
-                sample_weight=self.sample_weight,
+                sample_weight=self.request.sample_weight,
                 rare_classes="keep",
                 min_rows=FEW_ROWS,
-                random_state=self.seed,
+                random_state=self.request.seed,
             )
         if isinstance(made, FrozenEstimator):
             return made
         fit_params = {}
-        if self.sample_weight is not None:
+        if self.request.sample_weight is not None:
             key = weight_argument(learner) if candidate.goal is None else "sample_weight"
-            fit_params = {key: self.sample_weight} if key else {}
+            fit_params = {key: self.request.sample_weight} if key else {}
         if self._splits_by_groups(candidate):
-            fit_params["groups"] = self.groups
+            fit_params["groups"] = self.request.groups
         return made.fit(self.design.X, self.design.table.y, **fit_params)
 
     def _given(self, candidate: Candidate) -> GivenColumns | None:
@@ -272,8 +232,8 @@ class Writer:
         facts = None
         if candidate.model in self.kinds:
             goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
-            target = self.file[2] if self.file else None
-            facts = facts_for(self.design.table, target, candidate.model, goal, self.seed)
+            target = self.request.file[2] if self.request.file else None
+            facts = facts_for(self.design.table, target, candidate.model, goal, self.request.seed)
         model = self.fit(candidate)
         if candidate.goal is not None and self.design.imports:
             # A file holds no splitter, which a fitted model does not need.
@@ -285,7 +245,7 @@ class Writer:
     def code(self, candidate: Candidate) -> str:
         """Python that fits the candidate to all rows, predicts, and saves the model."""
         learner = self.models[candidate.model]
-        imports, loading = self.loading
+        imports, loading = self.request.loading
         script = _Script({module: set(names) for module, names in imports.items()})
         if (given := self._given(candidate)) is not None:
             return self._tuning_code(candidate, script, given)
@@ -310,8 +270,7 @@ class Writer:
         """The expression for a model, lines that make it, and whether it is to be fitted."""
         if candidate.model in self.kinds:
             made = self._written_out(learner)
-            text = _text(script.written(made), 0, len(candidate.model) + 3)
-            return candidate.model, [f"{candidate.model} = {text}"], True
+            return candidate.model, [f"{candidate.model} = {script.written(made)}"], True
         named = f"models[{literal(candidate.model)}]"
         if isinstance(learner, FrozenEstimator):
             return named, [], False
@@ -320,7 +279,7 @@ class Writer:
         return named, [], True
 
     def _written_out(self, learner: Any) -> Any:
-        return plain_pipeline(learner, None if self.blocks is not None else self.frame)
+        return plain_pipeline(learner, None if self.blocks is not None else self.design.X)
 
     def _robust_code(self, candidate: Candidate, script: _Script, name: str) -> str:
         goal = candidate.goal or as_goal("standard")
@@ -331,8 +290,7 @@ class Writer:
         for splitter in self.design.imports:
             script.use("sklearn.model_selection", splitter)
         made = script.use("equipoise", "RobustClassifier")
-        call = Call.of(made, name, goal=self._goal_code(goal, script), **options)
-        return call.text(0, len("model = "))
+        return call(made, name, goal=self._goal_code(goal, script), **options)
 
     def _goal_code(self, goal: Goal, script: _Script) -> str:
         text = goal_line(goal)
@@ -345,7 +303,7 @@ class Writer:
             fit = f"model.fit({self.blocks.rows})"
             return f"{self.blocks.opening}\n    {fit}" if self.blocks.opening else fit
         words = ["X", "y"]
-        if self.sample_weight is not None:
+        if self.request.sample_weight is not None:
             made = self._written_out(learner) if candidate.model in self.kinds else learner
             key = weight_argument(made) if candidate.goal is None else "sample_weight"
             words += [f"{key}=sample_weight"] if key else []
@@ -359,18 +317,18 @@ class Writer:
             candidate.goal or as_goal("standard"),
         )
         options = {"classes": literal(given.classes_.tolist())}
-        if self.sample_weight is not None:
+        if self.request.sample_weight is not None:
             options["sample_weight"] = "sample_weight"
         options |= {"rare_classes": '"keep"', "min_rows": f"{FEW_ROWS}"}
-        made = Call.of(
+        made = call(
             script.use("equipoise", "tune_weights"),
             "y",
             named,
             self._goal_code(goal, script),
             **options,
-            random_state=f"{self.seed}",
+            random_state=f"{self.request.seed}",
         )
-        body = [f"model = {made.text(0, 8)}", f"predicted = model.decide({named})"]
+        body = [f"model = {made}", f"predicted = model.decide({named})"]
         return script.text((), body)
 
     def line(self, candidate: Candidate) -> str:
@@ -387,13 +345,13 @@ class Writer:
     def command(self, candidate: Candidate) -> str | None:
         """The line of the command line that saves the candidate; None where there is none."""
         special = self.design.kind in ("groups", "time")
-        if not self.file or candidate.model not in self.kinds or special:
+        if not self.request.file or candidate.model not in self.kinds or special:
             return None
         if self.blocks is not None and not _is_sampled(candidate, self.blocks):
             return None
         goal = "standard" if candidate.goal is None else goal_text(candidate.goal)
-        seed = ["--seed", str(self.seed)] if self.seed else []
-        words = ["equipoise", "fit", *self.file, "--model", candidate.model, "--goal", goal]
+        seed = ["--seed", str(self.request.seed)] if self.request.seed else []
+        words = ["equipoise", "fit", *self.request.file, "--model", candidate.model, "--goal", goal]
         return " ".join(map(quote, [*words, *seed, "--out", "model.equipoise"]))
 
 

@@ -27,7 +27,6 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder, StandardScaler
 from equipoise.decisions.summary import FEW_ROWS
 from equipoise.estimators import RobustClassifier, RobustLogisticRegression
 from equipoise.exceptions import InvalidInputError
-from equipoise.extras import require
 from equipoise.goals import SetGoal, as_goal
 from equipoise.tables.columns import LARGEST, Column, as_frame, columns_of, conform
 from equipoise.validation.numbers import check_word
@@ -253,22 +252,24 @@ def _conforms(X: Any, table: AsTable) -> bool:
     if isinstance(X, np.ndarray):
         plain = X.dtype.kind in "fiu"
         return plain and not np.any(np.abs(X, dtype=np.float64) > LARGEST)
-    pandas = require("pandas", extra="report")
-    if not isinstance(X, pandas.DataFrame) or not all(isinstance(n, str) for n in X.columns):
+    if not hasattr(X, "iloc") or not all(isinstance(name, str) for name in X.columns):
         return False
     made = table.transform(X)
-    for name in made:
-        raw = X[name]
-        if isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "fiu":
-            if not np.array_equal(raw.to_numpy(np.float64), made[name].to_numpy(), equal_nan=True):
-                return False
-        elif not (
-            (raw.dtype == object or isinstance(getattr(raw.dtype, "na_value", None), float))
-            and all(isinstance(level, str) for level in raw.dropna().unique())
-            and not any(gap is None for gap in raw[raw.isna()])
-        ):
-            return False
-    return True
+    return all(_is_same(X[name], made[name]) for name in made)
+
+
+def _is_same(raw: Any, made: Any) -> bool:
+    """Whether a column of a table is what models read, with gaps of ``nan``."""
+    if made.dtype.kind == "f":
+        plain = isinstance(raw.dtype, np.dtype) and raw.dtype.kind in "fiu"
+        return plain and np.array_equal(raw.to_numpy(np.float64), made.to_numpy(), equal_nan=True)
+    has_nan = raw.dtype == object or isinstance(getattr(raw.dtype, "na_value", None), float)
+    texts, gaps = raw.dropna().unique(), raw[raw.isna()]
+    return (
+        has_nan
+        and all(isinstance(text, str) for text in texts)
+        and not any(gap is None for gap in gaps)
+    )
 
 
 def model_for(

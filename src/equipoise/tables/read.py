@@ -9,7 +9,6 @@ import gzip
 import re
 import warnings
 import zlib
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -23,10 +22,6 @@ from equipoise.tables.columns import Column, check_names
 _CHUNK_VALUES = 1 << 20
 # Rows of a chunk, at least and at most.
 _MIN_CHUNK_ROWS, MAX_CHUNK_ROWS = 1 << 10, 1 << 16
-# Bytes of a row, and of a chunk, at most; a chunk of a CSV file has a row at least.
-_LONGEST_ROW = MAX_CHUNK_BYTES = 1 << 24
-# Bytes that are read at a time: at least the three of a byte order mark, which pandas wants whole.
-_BLOCK, _MIN_BLOCK = 1 << 20, 3
 
 # The mark alone could be the name of a column; in a Parquet file a number follows it.
 _PARQUET, _GZIP = b"PAR1\x15", b"\x1f\x8b"
@@ -102,12 +97,10 @@ def read_chunks(
     copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
     max_rows: int = MAX_CHUNK_ROWS,
-    max_bytes: int = MAX_CHUNK_BYTES,
 ) -> Generator[Any, None, None]:
     """The table in a file, a chunk of rows at a time, in a memory that does not grow with it.
 
-    A chunk has at most ``max_rows`` rows, and fewer where the table has many columns or, in a CSV
-    file, where the rows that are read ahead take more than ``max_bytes``. Row numbers
+    A chunk has at most ``max_rows`` rows, and fewer where the table has many columns. Row numbers
     run on from chunk to chunk. With ``columns`` as they were in training, texts are read as texts
     in every chunk, whatever a chunk by itself looks like; ``texts`` are further columns to read as
     texts. Those that are ``copied`` are read as they are written, ``NA`` as a text and a whole
@@ -122,7 +115,7 @@ def read_chunks(
     [(7200, 22)]
     """
     as_text = {*texts, *(column.name for column in columns or () if column.kind == "text")}
-    return _chunks(path, as_text, copied, progress, max_rows, max_bytes)
+    return _chunks(path, as_text, copied, progress, max_rows)
 
 
 def as_read(series: Any) -> Any:
@@ -136,7 +129,6 @@ def _chunks(
     copied: Sequence[str] = (),
     progress: Callable[[int], None] | None = None,
     max_rows: int | None = None,
-    max_bytes: int = MAX_CHUNK_BYTES,
 ) -> Generator[Any, None, None]:
     """Chunks of at least one row, or without ``max_rows`` the whole table as one."""
     empty = True
@@ -144,7 +136,7 @@ def _chunks(
         if is_parquet:
             parts = _parquet(stream, copied, max_rows)
         else:
-            parts = _csv(stream, texts, copied, max_rows, max_bytes)
+            parts = _csv(stream, texts, copied, max_rows)
         # A reader that is given up on must end before its file is closed.
         with closing(parts) as chunks:
             for chunk in chunks:
@@ -204,104 +196,18 @@ def _sentences(path: str | Path) -> Iterator[None]:
 # CSV
 
 
-class BoundedRows:
-    r"""The bytes of a CSV file; a row that does not end is an error, and not read on.
-
-    A line ends a row unless a quotation mark is open, which stands where a field begins: a stray
-    one would else make a row of all that follows. Blank lines are rows only where that is said.
-
-    Examples
-    --------
-    >>> from io import BytesIO
-    >>> rows = BoundedRows(BytesIO(b'a,b\n1,"two\nlines"\n'), ",")
-    >>> rows.read_ahead(2), rows.read()
-    (2, b'a,b\n1,"two\nlines"\n')
-    """
-
-    def __init__(
-        self,
-        stream: BinaryIO,
-        delimiter: str,
-        *,
-        blank_rows: bool = False,
-        max_bytes: int = MAX_CHUNK_BYTES,
-    ) -> None:
-        self._stream, self._ahead = stream, deque[bytes]()
-        self._max_bytes, self._block = max_bytes, max(_MIN_BLOCK, min(_BLOCK, max_bytes))
-        # Of the bytes read so far, and of those read ahead; bytes since a line ended.
-        self._n_rows, self.n_ahead, self._length = 0, 0, 0
-        # What the next bytes follow.
-        self._before, self._delimiter = b"\n", delimiter.encode()
-        opens = rb'"(?<=[%s\r\n]")' % re.escape(self._delimiter)
-        self._opens = re.compile(opens)
-        self._quoted = re.compile(opens + rb'[^"]*+(?:""[^"]*+)*+"(?=[^"])')
-        # No row ends where blanks follow up to the next line end, unless blank lines are rows.
-        blanks = rb"(?! *\n)" if delimiter == "\t" else rb"(?![ \t]*\n)"
-        self._ends = re.compile(rb"\n" + (b"" if blank_rows else blanks))
-
-    def read(self, _size: int = -1) -> bytes:
-        """The next bytes, as many as were read at a time: pandas takes more than it asked for."""
-        if not self._ahead:
-            self._read_block()
-        return self._ahead.popleft()
-
-    def read_ahead(self, max_rows: int) -> int | None:
-        """How many rows end in the bytes of a chunk, at least one; None where no bytes are left."""
-        while self.n_ahead < max_rows and (
-            sum(map(len, self._ahead)) < self._max_bytes or (self.n_ahead < 1 and self._length)
-        ):
-            if not self._read_block():
-                return None
-        return max(1, min(self.n_ahead, max_rows))
-
-    def _read_block(self) -> bool:
-        block = self._stream.read(self._block)
-        self._ahead.append(block)
-        lines = text = self._before + block
-        self._before = text[max(0, len(text.rstrip(b" \t")) - 1) :]
-        if b'"' in text:
-            lines = self._quoted.sub(b".", text)
-            if opened := self._opens.search(lines):
-                # It goes on in the next bytes; the last mark of an odd number may be half of a
-                # pair.
-                inside, lines = lines[opened.end() :], lines[: opened.start()]
-                marks = len(inside) - len(inside.rstrip(b'"'))
-                self._before = self._delimiter + b'"' * (1 + marks % 2)
-        if b"\r" in lines:
-            # Where the mark of old ends lines, no other does.
-            lines = lines.replace(*((b"\r\n", b"\n") if b"\n" in block else (b"\r", b"\n")))
-        n_rows = len(self._ends.findall(lines)) - lines.startswith(b"\n")
-        self._n_rows, self.n_ahead = self._n_rows + n_rows, self.n_ahead + n_rows
-        self._length = 0 if lines.find(b"\n", 1) > 0 else self._length + len(block)
-        if self._length > _LONGEST_ROW:
-            where = f"data row {self._n_rows}" if self._n_rows else "the header"
-            raise ValueError(
-                f"{where} is longer than {_LONGEST_ROW >> 20} MB; a line end or a closing "
-                "quotation mark is missing"
-            )
-        return bool(block)
-
-
 def _csv(
-    stream: BinaryIO,
-    texts: Iterable[str],
-    copied: Sequence[str],
-    max_rows: int | None,
-    max_bytes: int,
+    stream: BinaryIO, texts: Iterable[str], copied: Sequence[str], max_rows: int | None
 ) -> Generator[Any, None, None]:
     names, delimiter, n_blank = _header(stream)
     check_names(names)
-    pandas, most = require("pandas", extra="cli"), _chunk_rows(len(names), max_rows or 1)
+    pandas = require("pandas", extra="cli")
     # In one column a blank line is how a missing value is written.
     blank_rows = len(names) == 1
-    header = n_blank if blank_rows else 0
-    rows = BoundedRows(stream, delimiter, blank_rows=blank_rows, max_bytes=max_bytes)
-    # Neither the header nor what is before it is a row of a chunk.
-    rows.n_ahead = -1 - header
     with pandas.read_csv(
-        rows,
+        stream,
         sep=delimiter,
-        header=header,
+        header=n_blank if blank_rows else 0,
         skip_blank_lines=not blank_rows,
         dtype=dict.fromkeys({*texts, *copied}.intersection(names), str) or None,
         index_col=False,
@@ -309,17 +215,15 @@ def _csv(
         na_values=_missing_by_name(names, copied) if copied else _MISSING,
         keep_default_na=False,
         iterator=True,
+        chunksize=None if max_rows is None else _chunk_rows(len(names), max_rows),
     ) as reader:
         while True:
-            n_rows = None if max_rows is None else rows.read_ahead(most) or most
             # The filters of warnings are the caller's again while it has the chunk.
             # Of rows longer than the header pandas would drop the ends with a warning.
             with warnings.catch_warnings(action="error", category=pandas.errors.ParserWarning):
-                try:
-                    chunk = reader.read(n_rows)
-                except StopIteration:
-                    return
-            rows.n_ahead = max(0, rows.n_ahead - len(chunk))
+                chunk = next(reader, None)
+            if chunk is None:
+                return
             yield chunk
 
 
@@ -336,7 +240,7 @@ def _header(stream: BinaryIO) -> tuple[list[str], str, int]:
     for mark in _DELIMITERS:
         # An empty file has no first row.
         with suppress(pandas.errors.EmptyDataError):
-            row = pandas.read_csv(BoundedRows(stream, mark), sep=mark, **options)
+            row = pandas.read_csv(stream, sep=mark, **options)
             candidates.append(([str(name) for name in row.iloc[0]], mark))
         stream.seek(0)
     # The first of the longest: a comma inside a name outweighs no row of semicolons, and where

@@ -1,12 +1,13 @@
-"""Tables that do not fit in memory: read in chunks, fitted in passes, stored as blocks.
+"""Tables that do not fit in memory: read in chunks, stored as blocks, fitted in passes.
 
 What the preprocessing of :mod:`equipoise.tables.features` needs of a whole table is computed in
-passes over chunks: levels of texts and their rows, medians (of a sample of rows), means and
-deviations. Then the features are stored once, as blocks in a temporary folder.
+passes over blocks in a temporary folder: levels of texts and their rows, medians (of a sample of
+rows), means and deviations.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,7 +17,6 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 
@@ -43,7 +43,7 @@ _COUNTED = 100_000
 # _GROWTH: bytes in memory for each byte of a file of texts, gzipped texts and Parquet, about.
 _GROWTH = {"csv": 2, "gz": 10, "parquet": 3}
 
-# Passes over a file that are not yet fits; ``progress`` counts to 100 in each.
+# Passes over the rows that are not yet fits; ``progress`` counts to 100 in each.
 PASSES = 5
 
 Reach = Callable[[int, str], None]
@@ -64,38 +64,25 @@ class StreamedTable:
     warnings: tuple[str, ...] = ()
 
 
-def _frame(path: Path) -> Any:
-    return require("pandas", extra="cli").read_pickle(path, compression=None)
-
-
-_READ: dict[str, Callable[[Path], Any]] = {".npy": np.load, ".npz": sp.load_npz, ".frame": _frame}
-
-
 class StoredBlocks(Blocks):
-    """Blocks in files of a folder."""
+    """Blocks in files of a folder, to which nobody else writes."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._labels = folder, sorted(folder.glob("y*.npy"))
+        self._folder, self._n = folder, 0
 
     def __len__(self) -> int:
-        return len(self._labels)
+        return self._n
 
     def __getitem__(self, index: int) -> Block:
-        y = np.load(self._labels[index])
-        path = next(self._folder.glob(f"X{index:08}.*"))
-        return Block(_READ[path.suffix](path), y)
+        return Block(*pickle.loads(self._file(index).read_bytes()))
 
-    def add(self, X: Any, y: NDArray[Any]) -> None:
-        """Store one more block."""
-        index = len(self._labels)
-        if hasattr(X, "iloc"):
-            X.to_pickle(self._folder / f"X{index:08}.frame", compression=None)
-        elif sp.issparse(X):
-            sp.save_npz(self._folder / f"X{index:08}.npz", sp.csr_matrix(X), compressed=False)
-        else:
-            np.save(self._folder / f"X{index:08}.npy", X)
-        self._labels.append(self._folder / f"y{index:08}.npy")
-        np.save(self._labels[-1], y)
+    def store(self, index: int, X: Any, y: NDArray[Any]) -> None:
+        """Write a block, behind the others or in the place of one."""
+        self._file(index).write_bytes(pickle.dumps((X, y), protocol=pickle.HIGHEST_PROTOCOL))
+        self._n = max(self._n, index + 1)
+
+    def _file(self, index: int) -> Path:
+        return self._folder / str(index)
 
 
 def size_in_memory(path: str | Path) -> int:
@@ -141,72 +128,68 @@ def streamed_table(
     ...     table.counts.tolist(), len(table.blocks)
     ([166, 368, 6666], 1)
     """
+    source = TableSource(Path(path), target, tuple(drop), progress, max_rows)
+    columns, names = source.look()
+    labels = labels_by_text(names, target, text_labels=text_labels)
+    classes, counts = np.unique(np.array(list(labels.values()))), Counter[Any]()
+    for name, rows in names.items():
+        counts[labels[name]] += rows
     with TemporaryDirectory(prefix="equipoise-") as folder:
-        source = TableSource(path, target, tuple(drop), progress, max_rows)
-        columns, names = source.look()
-        labels = labels_by_text(names, target, text_labels=text_labels)
-        features = None
+        blocks, features = StoredBlocks(Path(folder)), None
+        for index, (frame, texts) in enumerate(source.frames(columns)):
+            blocks.store(index, frame, np.array([labels[name] for name in texts], classes.dtype))
         if encoded:
-            source.convert(Path(folder), columns)
-            used = tuple(column for column in columns if column.kind != "empty")
-            features = _fitted_features(source, columns, used)
-        classes = np.unique(np.array(list(labels.values())))
-        stored, counts = StoredBlocks(Path(folder)), Counter[Any]()
-        for frame, texts in source.frames(columns, "Encoding" if encoded else "Storing"):
-            y = np.array([labels[name] for name in texts], dtype=classes.dtype)
-            stored.add(frame if features is None else features.transform(frame), y)
-            counts.update(y.tolist())
-        source.forget()
-        rows = np.array([counts[name] for name in classes.tolist()], dtype=np.intp)
-        yield StreamedTable(stored, features, classes, rows, columns)
+            features = _fitted_features(source, blocks, columns)
+            for index, (frame, y, _) in enumerate(source.passed(blocks, "Encoding")):
+                blocks.store(index, features.transform(frame), y)
+        rows_of = np.array([counts[name] for name in classes.tolist()], dtype=np.intp)
+        yield StreamedTable(blocks, features, classes, rows_of, columns)
 
 
+@dataclass(eq=False)
 class TableSource:
-    """Chunks of a file; those of a CSV file are converted once to a temporary Parquet file."""
+    """A file, which is read twice and must be the same both times, and the passes so far."""
 
-    def __init__(
-        self, path: str | Path, target: str, drop: tuple[str, ...], progress: Reach, max_rows: int
-    ) -> None:
-        self._path, self._target, self._drop, self._progress = Path(path), target, drop, progress
-        self._max_rows, self._converted = max_rows, None  # type: tuple[int, Path | None]
-        self._stage = -1
-        self._state: tuple[int, ...] | None = None  # of the file, when it was first read
+    path: Path
+    target: str
+    drop: tuple[str, ...]
+    progress: Reach
+    max_rows: int
+    stage: int = -1
+    state: tuple[int, ...] | None = None
+
+    def _begin(self, label: str, length: int) -> Callable[[int], None]:
+        """A function that reports how far a new pass is."""
+        self.stage += 1
+        begin = 100 * self.stage
+        return lambda done: self.progress(begin + int(100 * done / max(1, length)), label)
 
     def _chunks(self, label: str, columns: tuple[Column, ...] | None = None) -> Iterator[Any]:
-        file = self._converted or self._path
-        self._stage += 1
-        begin = 100 * self._stage
-
-        def report(done: int) -> None:
-            self._progress(begin + int(100 * done / max(1, file.stat().st_size)), label)
-
-        texts, max_rows = [self._target], self._max_rows
-        for chunk in read_chunks(file, columns, texts=texts, progress=report, max_rows=max_rows):
-            if file == self._path:
-                self._refuse_change()
+        report = self._begin(label, self.path.stat().st_size)
+        texts, max_rows = [self.target], self.max_rows
+        for chunk in read_chunks(
+            self.path, columns, texts=texts, progress=report, max_rows=max_rows
+        ):
+            now = self.path.stat()
+            state = now.st_ino, now.st_size, now.st_mtime_ns
+            self.state = self.state or state
+            if state != self.state:
+                raise InvalidInputError(
+                    f"{self.path} changed while it was read: give a copy that nobody writes to."
+                )
             yield chunk
-
-    def _refuse_change(self) -> None:
-        """The file is read several times, and must be the same file every time."""
-        now = self._path.stat()
-        state = now.st_ino, now.st_size, now.st_mtime_ns
-        self._state = self._state or state
-        if state != self._state:
-            raise InvalidInputError(
-                f"{self._path} changed while it was read: give a copy that nobody writes to."
-            )
 
     def look(self) -> tuple[tuple[Column, ...], Counter[str]]:
         """The kinds of all columns, and how many rows every label has."""
         kinds: dict[str, list[Column]] = {}
         labels: Counter[str] = Counter()
         for chunk in self._chunks("Reading"):
-            label, others = label_and_dropped(chunk, self._target, self._drop)
+            label, others = label_and_dropped(chunk, self.target, self.drop)
             missing = chunk[label].isna().to_numpy()
             if missing.any():
                 row = chunk.index[int(np.argmax(missing))] + 1
                 raise InvalidInputError(
-                    f"The label {self._target!r} is missing in data row {row}: remove such rows or "
+                    f"The label {self.target!r} is missing in data row {row}: remove such rows or "
                     "fill them in (values such as NA, None and ? are read as missing)."
                 )
             labels.update(map(text_of, chunk[label].tolist()))
@@ -216,45 +199,18 @@ class TableSource:
         refuse_empty(columns)
         return columns, labels
 
-    def frames(self, columns: tuple[Column, ...], label: str) -> Iterator[tuple[Any, list[str]]]:
+    def frames(self, columns: tuple[Column, ...]) -> Iterator[tuple[Any, list[str]]]:
         """Features as models read them, and labels as texts, a chunk at a time."""
-        for chunk in self._chunks(label, columns):
-            target = find_column(chunk, self._target)
+        for chunk in self._chunks("Storing", columns):
+            target = find_column(chunk, self.target)
             yield conform(chunk, columns), [text_of(name) for name in chunk[target].tolist()]
 
-    def convert(self, folder: Path, columns: tuple[Column, ...]) -> None:
-        """A CSV file as a Parquet file in the folder."""
-        with self._path.open("rb") as stream:
-            if stream.read(4) == b"PAR1":
-                return
-        arrow, parquet = (require(f"pyarrow{part}", extra="cli") for part in ("", ".parquet"))
-        file, writer = folder / "table.parquet", None
-        try:
-            for frame, names in self.frames(columns, "Converting"):
-                table = arrow.Table.from_pandas(
-                    frame.assign(**{self._target: names}), preserve_index=False
-                )
-                schema = _schema(arrow, columns, self._target)
-                writer = writer or parquet.ParquetWriter(file, schema)
-                writer.write_table(table.cast(schema))
-        finally:
-            if writer is not None:
-                writer.close()
-        self._converted = file
-
-    def forget(self) -> None:
-        """Remove the converted file, which is not needed any more."""
-        if self._converted is not None:
-            self._converted.unlink()
-
-
-def _schema(arrow: Any, columns: tuple[Column, ...], target: str) -> Any:
-    kinds = [
-        (c.name, arrow.float64() if c.is_numeric else arrow.string())
-        for c in columns
-        if c.kind != "empty"
-    ]
-    return arrow.schema([*kinds, (target, arrow.string())])
+    def passed(self, blocks: Blocks, label: str) -> Iterator[Block]:
+        """A pass over the stored blocks."""
+        report = self._begin(label, len(blocks))
+        for index in range(len(blocks)):
+            report(index)
+            yield blocks[index]
 
 
 def _joined(found: list[Column]) -> Column:
@@ -273,68 +229,60 @@ def _joined(found: list[Column]) -> Column:
 
 
 def _fitted_features(
-    source: TableSource, columns: tuple[Column, ...], used: tuple[Column, ...]
+    source: TableSource, blocks: Blocks, columns: tuple[Column, ...]
 ) -> ColumnTransformer:
     """The preprocessing of a linear model, fitted in two passes."""
-    pandas = require("pandas", extra="cli")
-    random, keys = np.random.default_rng(0), np.empty(0)
+    pandas, random, keys = require("pandas", extra="cli"), np.random.default_rng(0), np.empty(0)
+    used = tuple(column for column in columns if column.kind != "empty")
+    numbers = [column.name for column in used if column.is_numeric]
     levels: dict[str, Counter[Any]] = {c.name: Counter() for c in used if c.is_categorical}
-    gaps: set[str] = set()
-    sample: Any = None
-    for frame, _ in source.frames(columns, "Learning"):
+    gaps, sample = set[str](), pandas.DataFrame(columns=numbers, dtype=np.float64)
+    for frame, *_ in source.passed(blocks, "Learning"):
         for name, counter in levels.items():
             counter.update(frame[name].fillna(MISSING).value_counts().to_dict())
             if len(counter) > 2 * _COUNTED:
                 levels[name] = Counter(dict(counter.most_common(_COUNTED)))
-        gaps |= {c.name for c in used if c.is_numeric and frame[c.name].isna().any()}
+        gaps |= {name for name in numbers if frame[name].isna().any()}
         keys = np.concatenate([keys, random.random(len(frame))])
-        sample = frame if sample is None else pandas.concat([sample, frame])
+        sample = pandas.concat([sample, frame[numbers]]) if len(sample) else frame[numbers]
         if len(sample) > MEDIAN_ROWS:
             kept = np.sort(np.argpartition(keys, MEDIAN_ROWS)[:MEDIAN_ROWS])
             sample, keys = sample.iloc[kept], keys[kept]
-    features = preprocessor(used).fit(_stand_in(pandas, sample, levels, gaps))
-    numbers = [column.name for column in used if column.is_numeric]
+    features = preprocessor(used).fit(_stand_in(used, levels, gaps))
     if numbers:
         steps = features.named_transformers_["numbers"].steps
         (_, fill), (word, scale) = steps
-        fill.statistics_ = sample[numbers].median().fillna(0.0).to_numpy(dtype=np.float64)
+        fill.statistics_ = sample.median().fillna(0.0).to_numpy(dtype=np.float64)
         steps[1] = word, (scale := clone(scale))
-        for frame, _ in source.frames(columns, "Scaling"):
+        for frame, *_ in source.passed(blocks, "Scaling"):
             scale.partial_fit(fill.transform(frame[numbers]))
     return features
 
 
-def _stand_in(pandas: Any, sample: Any, levels: dict[str, Counter[Any]], gaps: set[str]) -> Any:
-    """A table of which the preprocessing learns the levels and the gaps of the whole.
+def _stand_in(used: Sequence[Column], levels: dict[str, Counter[Any]], gaps: set[str]) -> Any:
+    """A small table of which the preprocessing learns the levels and the gaps of the whole.
 
-    Frequent levels appear as often as keeps their order, one of the rare ones once: it stands for
-    all of them.
+    A frequent level has a row more than the next, and one rare level, in one row, stands for all.
     """
-    made = {}
+    made: dict[str, list[Any]] = {}
     for name, counter in levels.items():
-        ranked = sorted(counter.items(), key=lambda item: (-item[1], str(item[0])))
-        frequent = [level for level, rows in ranked if rows >= MIN_LEVEL_ROWS]
-        if len(frequent) > MAX_LEVELS or len(frequent) < len(ranked):
+        ranked = sorted(counter, key=lambda level: (-counter[level], str(level)))
+        frequent = [level for level in ranked if counter[level] >= MIN_LEVEL_ROWS]
+        if not MAX_LEVELS >= len(frequent) == len(ranked):
             frequent = frequent[: MAX_LEVELS - 1]
-        times = [MIN_LEVEL_ROWS + len(frequent) - position for position in range(len(frequent))]
-        values = [level for level, n in zip(frequent, times, strict=True) for _ in range(n)]
-        rare = [level for level, _ in ranked if level not in set(frequent)]
-        made[name] = values + rare[:1] if values else rare
-    n_rows = max([len(values) for values in made.values()] + [len(sample)])
-    frame = pandas.DataFrame(index=range(n_rows))
-    for name in sample.columns:
-        if name in made:
-            values = made[name]
-            more = n_rows - len(values)
-            # The most frequent level once more; where all are rare, each as often as others.
-            once = values[:1] if values.count(values[0]) > 1 else values
-            frame[name] = np.array(values + (once * more)[:more], dtype=object)
-        else:
-            numbers = np.resize(sample[name].to_numpy(dtype=np.float64), n_rows)
-            if name in gaps:
-                numbers[0] = np.nan
-            frame[name] = numbers
-    return frame
+        rare = ranked[len(frequent) :]
+        times = range(MIN_LEVEL_ROWS + len(frequent), MIN_LEVEL_ROWS, -1)
+        made[name] = np.repeat(np.array(frequent, dtype=object), times).tolist() + rare[:1]
+        made[name] = made[name] if frequent else rare
+    n_rows = max([2, *map(len, made.values())])
+    table = {column.name: np.zeros(n_rows) for column in used}
+    for name in gaps:
+        table[name][0] = np.nan
+    for name, values in made.items():
+        # More rows of the most frequent level; where all are rare, of each as many.
+        more = values[:1] if values.count(values[0]) > 1 else values
+        table[name] = np.array([*values, *np.resize(more, n_rows)][:n_rows], dtype=object)
+    return require("pandas", extra="cli").DataFrame(table)
 
 
 class SomeLeftOut(Blocks):
