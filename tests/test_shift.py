@@ -146,6 +146,12 @@ def test_many_rows_at_once_are_sampled_too():
     np.testing.assert_allclose(half.draws.mean, estimate.draws.mean, atol=0.005)
 
 
+@pytest.mark.parametrize("method", ["em", "bbse"])
+def test_other_methods_come_near(method):
+    estimate = estimate_prior(MODEL, NEW[0], held_out=HELD_OUT, method=method)
+    assert np.abs(estimate.draws.mean - TRUE).max() < 0.15
+
+
 def test_update_and_blocks_are_all_rows_at_once():
     X = NEW[0]
     calibration = calibrate(HELD_OUT[1], MODEL.predict_proba(HELD_OUT[0]))
@@ -291,6 +297,11 @@ WRONG = [
     ({"X_new": NEW[0][:1], "held_out": HELD_OUT}, InvalidInputError, "at least 2 rows, got 1"),
     ({"X_new": NEW[0]}, InvalidInputError, "held_out must be a tuple"),
     ({"held_out": HELD_OUT}, InvalidInputError, "X_new must be given"),
+    (
+        {"X_new": NEW[0], "held_out": HELD_OUT, "method": "x"},
+        InvalidParameterError,
+        "method must be",
+    ),
     (
         {"X_new": NEW[0], "held_out": HELD_OUT, "prior_strength": 0},
         InvalidParameterError,

@@ -124,7 +124,7 @@ class AdaptableSets:
         inner, notes = copy(self), tuple[str, ...]()
         if not isinstance(self.goal, Mapping):
             wanted = SetGoal(as_uncertainty("balanced" if self.goal is None else self.goal))
-            moved, notes = for_population(wanted, estimate)
+            moved, notes = for_population(wanted, estimate.region())
             inner.goal = moved.uncertainty
         model = inner.adapted(estimate.draws.mean)
         error = estimate.overall_error(

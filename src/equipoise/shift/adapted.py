@@ -154,7 +154,7 @@ def adapted_to(
     """
     known = estimate.calibration
     table, labels = known.table, known.labels
-    aim, notes = for_population(goal, estimate)
+    aim, notes = for_population(goal, estimate.region())
     if aim.confidence is not None:
         if shown is None:
             raise InvalidInputError(

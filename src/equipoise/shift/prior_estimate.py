@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from equipoise.arrays import Matrix, NDArray
+from equipoise.arrays import Matrix, NDArray, Vector
 from equipoise.decisions.summary import ShownAsTable, SummaryTable
 from equipoise.exceptions import EquipoiseWarning, InvalidInputError, warn
 from equipoise.goals import as_goal
@@ -26,12 +26,14 @@ from equipoise.shift.mixture_test import label_shift_p_value, refuse_indistinct
 from equipoise.shift.model_output import is_model, likelihoods_of_rows, probabilities_of_model
 from equipoise.shift.new_rows import NewRows
 from equipoise.shift.posterior import (
+    DRAWS,
     STRENGTHS,
     Draws,
     maximum_likelihood,
     posterior_draws,
 )
 from equipoise.shift.regions import intervals, joint_ranges
+from equipoise.shift.shifted_goals import Region
 from equipoise.text import share_text
 from equipoise.validation.numbers import (
     check_interval,
@@ -43,8 +45,12 @@ from equipoise.validation.numbers import (
 from equipoise.weights.by_class import ByClass
 from equipoise.weights.priors import check_prior, normalize_weights, weights_of
 
+# ESTIMATORS: the posterior mean; maximum likelihood; and the confusion matrix, solved.
+ESTIMATORS = ("posterior", "em", "bbse")
 # FEWEST_ROWS: new rows that an estimate needs.
 FEWEST_ROWS = 2
+# REDRAWS: of the new and the held-out rows, for intervals of methods without a posterior.
+REDRAWS = 200
 # TEST_LEVEL: p-value below which new rows are said not to be a mixture of the known classes.
 TEST_LEVEL = 0.05
 
@@ -53,6 +59,7 @@ TEST_LEVEL = 0.05
 class EstimateSettings:
     """How an estimate is made."""
 
+    method: str
     prior_strength: float | None
     confidence: float
     seed: int
@@ -260,6 +267,11 @@ class PriorEstimate(ShownAsTable):
         aim = as_goal("accuracy" if goal is None else goal)
         return adapted_to(self, aim, shown, random_state)
 
+    def region(self) -> Region:
+        """What is known of the frequencies, for goals."""
+        prior, mean = self.calibration.prior, self.draws.mean
+        return Region(self.classes, prior, mean, self.samples, self.set())
+
     @property
     def _table(self) -> SummaryTable:
         columns = self.class_prior, self.mean, self.lower, self.upper
@@ -272,12 +284,13 @@ class PriorEstimate(ShownAsTable):
         return f"{self._table!r}\n{self.n_rows:,} new rows. {self.verdict}"
 
 
-def estimate_prior(
+def estimate_prior(  # noqa: PLR0913  rows, held-out rows, and how
     model_or_probabilities: Any,
     X_new: Any = None,
     *,
     held_out: Any = None,
     calibration: str | CalibratedProbabilities | None = "bcts",
+    method: str = "posterior",
     prior_strength: float | None = None,
     confidence: float = 0.95,
     random_state: Any = None,
@@ -304,6 +317,10 @@ def estimate_prior(
         probabilities of these rows and their labels. Not needed with a ``CalibratedProbabilities``.
     calibration : {"bcts", "temperature", None} or CalibratedProbabilities, default="bcts"
         A temperature and class biases; a temperature; none; or a result of :func:`calibrate`.
+    method : {"posterior", "em", "bbse"}, default="posterior"
+        The posterior mean; the maximum likelihood by expectation maximisation; or the solution of
+        the confusion matrix. The last two have bootstrap intervals, which are too short for
+        few rows; they are for comparison.
     prior_strength : float, default=None
         How many rows of each class the prior counts for: large is close to equal frequencies. By
         default a mean over five strengths from 0.1 to 10.
@@ -321,6 +338,9 @@ def estimate_prior(
     Saerens, Latinne and Decaestecker (2002), "Adjusting the Outputs of a Classifier to New a Priori
     Probabilities".
 
+    Lipton, Wang and Smola (2018), "Detecting and Correcting for Label Shift with Black Box
+    Predictors".
+
     Examples
     --------
     >>> import numpy as np
@@ -334,6 +354,7 @@ def estimate_prior(
     >>> bool(max(estimate.lower.values()) < 1 / 3 < min(estimate.upper.values()))
     True
     """
+    check_word(method, "method", ESTIMATORS)
     model = model_or_probabilities if is_model(model_or_probabilities) else None
     if (X_new is None) != (model is None):
         raise InvalidInputError(
@@ -343,6 +364,7 @@ def estimate_prior(
     if prior_strength is not None:
         prior_strength = check_number(prior_strength, "prior_strength", "(0, inf)")
     settings = EstimateSettings(
+        method,
         prior_strength,
         check_number(confidence, "confidence", "(0, 1)"),
         check_seed(random_state),
@@ -360,7 +382,7 @@ def estimate_of_rows(
 ) -> PriorEstimate:
     """The posterior of rows whose likelihoods are known already."""
     refuse_indistinct(calibration)
-    settings = EstimateSettings(None, confidence, 0)
+    settings = EstimateSettings("posterior", None, confidence, 0)
     results = _estimated(calibration, rows, settings)
     return PriorEstimate(calibration, rows, **results, settings=settings, model=model)
 
@@ -400,10 +422,58 @@ def _estimated(
             f"X_new must have at least {FEWEST_ROWS} rows, got {rows.n_rows}: frequencies are of "
             "many rows."
         )
-    k, strength = len(calibration.classes), settings.prior_strength
-    alphas = np.outer(STRENGTHS if strength is None else [strength], np.ones(k))
-    held_out = LabelledLikelihoods(calibration.held_out_likelihoods, calibration.labels)
     rng = np.random.default_rng(settings.seed)
-    draws = posterior_draws(rows, alphas, rng, held_out=held_out)
-    pi = maximum_likelihood(rows.table, rows.counts, pseudo=1 / k)
+    if settings.method == "posterior":
+        draws = _posterior(calibration, rows, settings, rng)
+    else:
+        draws = _bootstrapped(calibration, rows, settings.method, rng)
+    pi = maximum_likelihood(rows.table, rows.counts, pseudo=1 / len(calibration.classes))
     return {"draws": draws, "p_value": label_shift_p_value(calibration, rows, pi)}
+
+
+def _posterior(
+    calibration: CalibratedProbabilities,
+    rows: NewRows,
+    settings: EstimateSettings,
+    rng: np.random.Generator,
+) -> Draws:
+    k = len(calibration.classes)
+    strength = settings.prior_strength
+    strengths = STRENGTHS if strength is None else (strength,)
+    alphas = np.array([np.full(k, each) for each in strengths])
+    held_out = LabelledLikelihoods(calibration.held_out_likelihoods, calibration.labels)
+    return posterior_draws(rows, alphas, rng, DRAWS, held_out)
+
+
+def _bootstrapped(
+    calibration: CalibratedProbabilities, rows: NewRows, method: str, rng: np.random.Generator
+) -> Draws:
+    """An estimate, and those from redrawn rows."""
+    counts, n = rows.counts, rows.n_rows
+    everything = np.ones(len(calibration.labels))
+
+    def estimate(counts: Any, weights: Vector) -> Vector:
+        if method == "em":
+            return maximum_likelihood(rows.table, counts)
+        return _bbse(calibration, rows, counts, weights)
+
+    redrawn = [
+        estimate(rng.multinomial(n, counts / n), rng.exponential(size=len(everything)))
+        for _ in range(REDRAWS)
+    ]
+    return Draws(estimate(counts, everything), np.array(redrawn))
+
+
+def _bbse(
+    calibration: CalibratedProbabilities, rows: NewRows, counts: Any, weights: Vector
+) -> Vector:
+    """The frequencies whose mixture of the confusion matrix is nearest to the predictions."""
+    k, labels = len(calibration.classes), calibration.labels
+    predicted = calibration.table.argmax(axis=1)
+    table = np.bincount(labels * k + predicted, weights, minlength=k * k).reshape(k, k)
+    confusion = table / table.sum(axis=1, keepdims=True)
+    ours = (rows.table * calibration.prior).argmax(axis=1)
+    shares = np.bincount(ours, counts, minlength=k) / counts.sum()
+    solution = np.linalg.lstsq(confusion.T, shares, rcond=None)[0]
+    positive = np.maximum(solution, 0.0)
+    return np.asarray(positive / positive.sum())
