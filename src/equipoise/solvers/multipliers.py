@@ -187,8 +187,7 @@ class Multipliers(Solver[MultiplierIterate]):
             if leveled is None:
                 return Seen(state, np.inf, iterate.anchor)
             state, mass = leveled
-            # The largest risk has the rounding of one class.
-            return Seen(state, problem.lagrangian(state, mass), mass)
+            return Seen(state, problem.value(state), mass)
         if iterate.balance:
             gap = min(sum(iterate.gaps), abs(problem.value(state)))
             accuracy, around = LOOSE * min(decrease, gap), (iterate.anchor, iterate.mu)
