@@ -49,6 +49,15 @@ def test_masses_lie_in_the_set_and_are_the_slopes_of_the_smoothed_risk(recipe, m
     assert float(found.mass @ risks) - found.cost <= masses.support(risks) + 1e-12
 
 
+@pytest.mark.parametrize("room", [1.0, 1.0 + 1e-15, 1.5])
+@pytest.mark.parametrize("largest", [1.0, 1e3, 1e6])
+def test_masses_sum_to_one_for_risks_of_any_size_and_caps_without_room(room, largest):
+    caps, risks = room * np.array([0.4, 0.3, 0.2, 0.1]), largest * np.array([1.0, 0.5, 1e-9, 0.0])
+    found = smoothed_masses((np.zeros(4), caps), np.full(4, 0.25), 5.0, 1e-9, risks)
+    assert found.mass.sum() == pytest.approx(1.0, abs=1e-8)
+    assert np.all(found.mass <= caps * (1 + 1e-12)) and np.isfinite(found.cost)
+
+
 @pytest.mark.parametrize("recipe", RECIPES, ids=repr)
 def test_the_intercepts_are_the_best_ones(recipe):
     with opened(4) as objective:

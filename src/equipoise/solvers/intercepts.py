@@ -28,8 +28,8 @@ NEWTON, HALVINGS, PRODUCTS = 8, 12, 60
 # of the predicted decrease that it must bring; FLAT: relative difference of values, rounding.
 INEXACT, REACH, SUFFICIENT, FLAT = 0.1, 4.0, 1e-4, 1e-14
 # SPREAD: log-odds below and above all others between which the level of the masses lies; EXACT: its
-# accuracy.
-SPREAD, EXACT = 40.0, 1e-14
+# accuracy; ROOT_STEPS: towards it, at most.
+SPREAD, EXACT, ROOT_STEPS = 40.0, 1e-14, 1_000
 
 
 class SmoothedMasses(NamedTuple):
@@ -55,8 +55,13 @@ def smoothed_masses(
     start = np.divide(anchor - lower, width, out=np.full(len(width), 0.5), where=width > 0)
     start = np.clip(start, floor, 1 - floor)
     odds, room = logit(start) + mu * (risks - risks.max()), 1 - float(lower.sum())
-    ends = float(odds.min()) - SPREAD, float(odds.max()) + SPREAD
-    level = brentq(lambda at: float(width @ expit(odds - at)) - room, *ends, xtol=EXACT)
+
+    def excess(level: float) -> float:
+        return float(width @ expit(odds - level)) - room
+
+    level, high = float(odds.min()) - SPREAD, float(odds.max()) + SPREAD
+    if excess(level) > 0:  # else nothing but rounding is between the masses and their caps
+        level = brentq(excess, level, high, xtol=EXACT, maxiter=ROOT_STEPS, disp=False)
     share, rest = expit(odds - level), expit(level - odds)
     apart = xlogy(share, share) - share * np.log(start) + xlogy(rest, rest)
     apart -= rest * np.log1p(-start)
