@@ -27,7 +27,7 @@ def test_the_diagonal_is_that_of_the_hessian(kind, n_classes, fit_intercept):
         torch = pytest.importorskip("torch")
         from equipoise.objectives.torch_rows import RowsOnDevice
 
-        opened = RowsOnDevice(torch.from_numpy(X), torch.from_numpy(labels), None).open(
+        opened = RowsOnDevice(torch.from_numpy(X), torch.from_numpy(labels), None, 1 << 30).open(
             fit_intercept=fit_intercept, ridge=1e-2, loss=as_trained("cross_entropy")
         )
     else:

@@ -1,5 +1,7 @@
 """Intercepts that are best against smoothed masses: independent minimisers, and the optimum."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
@@ -176,3 +178,27 @@ def test_a_round_keeps_its_smooth_objective():
         assert model.status_ == "converged"
         evaluations += model.n_evaluations_
     assert evaluations < 250
+
+
+@pytest.mark.parametrize(
+    ("place", "goal"),
+    [("arrays", WorstClass()), ("arrays", LabelCVaR(0.5)), ("tensors", WorstClass())],
+)
+def test_scores_take_no_more_than_the_memory(place, goal):
+    """Scores that are computed again lead to the same optimum, with far less memory."""
+    rng, k, n = np.random.default_rng(0), 100, 60_000
+    labels = np.append(np.arange(k), rng.choice(k, n - k))
+    X = rng.normal(size=(k, 5))[labels] + rng.normal(size=(n, 5))
+    if place == "tensors":
+        X = pytest.importorskip("torch").from_numpy(X)
+    fitted, peaks = [], []
+    for memory in ("1 GiB", "16 MiB"):
+        model = RobustLogisticRegression(goal, solver="multipliers", tol=1e-3, memory=memory)
+        tracemalloc.start()
+        fitted.append(model.fit(X, labels))
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert fitted[1].objective_ == pytest.approx(fitted[0].objective_, rel=2e-3)
+    if place == "arrays":  # those of torch are not traced
+        scores = 8 * n * k  # those of certificates: the others are in single precision
+        assert peaks[1] < peaks[0] - scores

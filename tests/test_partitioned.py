@@ -70,7 +70,10 @@ def opened(request):
             "ridge": 1e-3,
             "loss": as_trained(case.loss),
         }
-        memory, blocks = RowsInMemory(*given), RowsInBlocks(cut(*given, request.param), 1 << 26)
+        memory, blocks = (
+            RowsInMemory(*given, 1 << 30),
+            RowsInBlocks(cut(*given, request.param), 1 << 26),
+        )
         assert memory.classes.tolist() == blocks.classes.tolist()
         np.testing.assert_allclose(memory.totals, blocks.totals)
         np.testing.assert_array_equal(memory.counts, blocks.counts)
@@ -129,7 +132,10 @@ def test_wide_gradients_are_not_formed_unless_asked_for():
     X = sp.hstack([sp.csr_matrix(X), sp.csr_matrix((len(X), MANY_GRADIENTS // 16))], format="csr")
     settings = {"fit_intercept": True, "ridge": 1e-3, "loss": as_trained("cross_entropy")}
     blocks = RowsInBlocks(cut(X, y), 1 << 26)
-    with RowsInMemory(X, y, None).open(**settings) as one, blocks.open(**settings) as other:
+    with (
+        RowsInMemory(X, y, None, 1 << 30).open(**settings) as one,
+        blocks.open(**settings) as other,
+    ):
         theta, mass = np.full(one.size, 0.1), np.array([0.1, 0.2, 0.3, 0.4])
         here, there = one.evaluate(theta), other.evaluate(theta)
         assert there.kept.gradients is None

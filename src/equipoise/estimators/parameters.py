@@ -144,7 +144,9 @@ class_prior : dict or array-like of shape (n_classes,), default=None
 warm_start : bool, default=False
     Whether to start from the last fit.
 memory : int or str, default="1 GiB"
-    Memory for out-of-core data: bytes, or a text such as ``"500 MB"``.
+    Memory for out-of-core data, or for the scores (rows times classes) of rows in memory: bytes, or
+    a text such as ``"500 MB"``. Scores that would take more are computed again where they are
+    read; on a GPU they may always take a 32nd of its memory.
 """,
         "verbose": """
 verbose : int, default=0

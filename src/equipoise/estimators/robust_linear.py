@@ -219,17 +219,17 @@ class RobustLinearModel(
 
     def _rows(self, X: Any, y: Any, sample_weight: Any) -> TrainingRows:
         """The rows to fit to, where they are."""
+        memory = check_memory(self.memory)
         if is_tensor(X):
-            on_device = RowsOnDevice(X, y, sample_weight)
+            on_device = RowsOnDevice(X, y, sample_weight, memory)
             validate_data(self, X, skip_check_array=True)
             return on_device
-        memory = check_memory(self.memory)
         blocks = as_blocks(X, y, sample_weight, memory)
         if blocks is None:
             X, y = (part[:] if is_sliced(part) else part for part in (X, y))
             y = complete_labels(one_label_per_row(y))
             X, y = validate_data(self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32])
-            return RowsInMemory(X, y, sample_weight)
+            return RowsInMemory(X, y, sample_weight, memory)
         if self.decisions == "tuned":
             raise InvalidInputError(
                 "decisions='tuned' needs rows in memory, got out-of-core data: fit with "

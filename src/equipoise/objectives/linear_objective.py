@@ -47,8 +47,6 @@ WORTH_A_THREAD = 1e6
 BLOCKS_PER_PIECE = 4
 # LEAST_PRODUCT_ROWS: of a block that residuals multiply: adding up products costs as much as each.
 LEAST_PRODUCT_ROWS = 256
-# MOST_KEPT: bytes of what is kept of the scores at a point; of more, everything is computed again.
-MOST_KEPT = 1 << 30
 # PRODUCTS_PER_COLUMN: stored values per column in blocks of sparse rows that residuals multiply.
 PRODUCTS_PER_COLUMN = 16
 # SAMPLED_PER_PARAMETER: rows of a diagonal block of the Hessian, per parameter of a score;
@@ -86,7 +84,7 @@ class LinearObjective(Objective):
         self.labels = np.repeat(np.arange(self.n_classes), np.diff(bounds))
         self._shares = shares.astype(features.dtype)  # in the precision of residuals
         shape, dtype = (features.n_scores, self.n_rows), np.dtype(features.dtype)
-        fits = features.n_scores * self.n_rows * dtype.itemsize <= MOST_KEPT
+        fits = features.n_scores * self.n_rows * dtype.itemsize <= cut.kept_bytes
         self._room = ScoreRoom(partial(np.empty, shape, dtype), fits=fits)
         values_per_row = features.row_cost + 3 * features.n_scores
         self._block_rows = max(cut.least_rows, self._fitting(values_per_row))

@@ -11,7 +11,7 @@ from equipoise.exceptions import InvalidInputError
 from equipoise.losses import TrainedLoss, as_trained
 from equipoise.objectives.linear_objective import WORTH_A_THREAD, LinearObjective
 from equipoise.objectives.matrices import DenseFeatures, Features
-from equipoise.objectives.row_order import by_class
+from equipoise.objectives.row_order import RowCut, by_class
 from equipoise.objectives.sparse_matrix import SparseFeatures
 from equipoise.objectives.units import standard_or_raw
 from equipoise.registry import Registry
@@ -33,7 +33,7 @@ def kind_of(X: Any) -> type[Features]:
 
 
 @contextmanager
-def open_objective(
+def open_objective(  # noqa: PLR0913  rows, what is fitted to them, and how they are cut
     X: Any,
     labels: Indices,
     sample_weight: Vector,
@@ -42,6 +42,7 @@ def open_objective(
     fit_intercept: bool,
     ridge: float = 0.0,
     loss: TrainedLoss | None = None,
+    cut: RowCut | None = None,
 ) -> Iterator[LinearObjective]:
     """An objective over ``X`` with class indices ``labels``; its threads end with the block.
 
@@ -61,4 +62,4 @@ def open_objective(
     # One thread for each BLAS call, while our own threads share the rows.
     with closing(workers), limit_openmp(), ONE_BLAS_THREAD.held():
         features = standard_or_raw(features, kind.column_moments(X), ridge)
-        yield LinearObjective(features, kernel, bounds, shares, workers)
+        yield LinearObjective(features, kernel, bounds, shares, workers, cut)

@@ -15,6 +15,7 @@ class RowCut:
     pieces: int = 16  # enough for the cores of most machines to share
     wide: int = 1 << 18  # numbers of a sum of which adding up more than two would cost a pass
     least_rows: int = 256  # of a block, however many the classes: its scores are copied row by row
+    kept_bytes: int = 1 << 30  # of the scores at a point; where more, they are computed again
 
 
 def by_class(

@@ -14,6 +14,7 @@ from equipoise.objectives.base import Objective
 from equipoise.objectives.linear_objective import LinearObjective
 from equipoise.objectives.partitioned import PartitionedObjective, PartMaker
 from equipoise.objectives.registry import kind_of, open_objective
+from equipoise.objectives.row_order import RowCut
 from equipoise.objectives.sampling import sample_of
 from equipoise.objectives.survey import survey
 from equipoise.objectives.units import standard_or_raw
@@ -41,9 +42,10 @@ class TrainingRows(ABC):
 
 
 class RowsInMemory(TrainingRows):
-    """An array or a sparse matrix, and labels of its rows."""
+    """An array or a sparse matrix, and labels of its rows; scores take ``memory`` bytes at most."""
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
+    def __init__(self, X: Any, y: Any, sample_weight: Any, memory: int) -> None:
+        self._cut = RowCut(kept_bytes=memory)
         self.classes, labels = encode_labels(y)
         weights, self.totals = weights_and_totals(sample_weight, labels, self.classes)
         used = weights > 0
@@ -61,6 +63,7 @@ class RowsInMemory(TrainingRows):
             fit_intercept=fit_intercept,
             ridge=ridge,
             loss=loss,
+            cut=self._cut,
         )
 
 

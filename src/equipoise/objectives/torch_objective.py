@@ -41,9 +41,8 @@ HESSIAN_ROWS = 1 << 19
 PRODUCT_ROWS = 1 << 11
 # DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
-# CPU_KEPT, DEVICE_KEPT: of what is kept of the scores at a point, bytes in memory and a share of a
-# device's; where that is more, everything is computed again where it is read.
-CPU_KEPT, DEVICE_KEPT = 1 << 30, 1 / 32
+# DEVICE_KEPT: share of a device's memory that the scores at a point may take in any case.
+DEVICE_KEPT = 1 / 32
 
 
 @dataclass(frozen=True)
@@ -55,6 +54,7 @@ class TensorCut:
     fused_rows: int = 1 << 15  # fewer are evaluated in float64 as fast as in float32
     long: int = 1500  # parameters and gradients with more numbers stay on the device
     block_rows: int | None = None  # None for what the cache of a core, or a device, has room for
+    kept_bytes: int = 1 << 30  # of the scores at a point; where more, they are computed again
 
 
 @dataclass(frozen=True)
@@ -107,11 +107,12 @@ def _room(device: Any) -> int:
     return max(DEVICE_VALUES, int(memory * DEVICE_SHARE) // 8)
 
 
-def _most_kept(device: Any) -> float:
-    """Bytes that may be kept of the scores at one point."""
+def _most_kept(device: Any, kept_bytes: int) -> float:
+    """Bytes that the scores at one point may take."""
     if device.type != "cuda":
-        return CPU_KEPT
-    return float(torch().cuda.get_device_properties(device).total_memory * DEVICE_KEPT)
+        return kept_bytes
+    share = torch().cuda.get_device_properties(device).total_memory * DEVICE_KEPT
+    return float(max(kept_bytes, share))
 
 
 class TorchObjective(Objective):
@@ -137,7 +138,7 @@ class TorchObjective(Objective):
         room = _room(rows.values.device)
         self._block_rows = cut.block_rows or max(256, room // per_row)
         shape, dtype, device = (rows.n_rows, kernel.n_scores), self._dtype, rows.values.device
-        fits = shape[0] * shape[1] * dtype.itemsize <= _most_kept(device)
+        fits = shape[0] * shape[1] * dtype.itemsize <= _most_kept(device, cut.kept_bytes)
         make = partial(torch().empty, shape, dtype=dtype, device=device)
         self._room = ScoreRoom(make, fits=fits)
         self._by_class = self.n_classes <= cut.few_classes
@@ -333,8 +334,7 @@ class TorchObjective(Objective):
 
     def growths(self, state: Evaluation, shift: Vector) -> Vector:
         kept, by = self.exactly(state).kept, self._rounded(shift)
-        grown = [self._growth(kept[block], block, by) for block in self._reads(kept)]
-        return self._class_sums(grown)
+        return self._class_sums([self._growth(kept[at], at, by) for at in self._reads(kept)])
 
     def moments_at(self, state: Evaluation, shift: Vector, mass: Vector) -> ShiftMoments:
         kept, by, scale = self.exactly(state).kept, self._rounded(shift), self._scale(mass)

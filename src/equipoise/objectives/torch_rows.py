@@ -36,10 +36,13 @@ _COPIES = 2.0
 
 
 class RowsOnDevice(TrainingRows):
-    """A tensor, and labels of its rows, which may be in memory; weights go through memory."""
+    """A tensor, and labels of its rows, which may be in memory; weights go through memory.
 
-    def __init__(self, X: Any, y: Any, sample_weight: Any) -> None:
-        X = checked_rows(X)
+    Scores take ``memory`` bytes at most, or the share of a device's that is left to them.
+    """
+
+    def __init__(self, X: Any, y: Any, sample_weight: Any, memory: int) -> None:
+        X, self._cut = checked_rows(X), TensorCut(kept_bytes=memory)
         self.classes, labels = _encoded(_near(y, X), X)
         if len(labels) != len(X):
             raise InvalidInputError(
@@ -75,6 +78,7 @@ class RowsOnDevice(TrainingRows):
                 n_classes=len(self.classes),
                 fit_intercept=fit_intercept,
                 ridge=ridge,
+                cut=self._cut,
             )
 
 
