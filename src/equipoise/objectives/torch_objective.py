@@ -37,8 +37,6 @@ from equipoise.objectives.torch_losses import LogisticTensors, SoftmaxTensors, p
 CPU_VALUES, DEVICE_VALUES, DEVICE_SHARE = 1 << 18, 1 << 25, 1 / 128
 # HESSIAN_ROWS: of which a Hessian is formed; more would hardly make its steps better.
 HESSIAN_ROWS = 1 << 19
-# PRODUCT_ROWS: rows whose sums by class are one product.
-PRODUCT_ROWS = 1 << 11
 # DEVICE_ROWS: a device takes as long for fewer.
 DEVICE_ROWS = 1 << 16
 # DEVICE_KEPT: share of a device's memory that the scores at a point may take in any case.
@@ -360,12 +358,8 @@ class TorchObjective(Objective):
             here, labels, shares = kept[block], self.rows.labels[block], self.rows.shares[block]
             sums = positive(here @ by.exp())
             grown.append((sums.log() - by[labels]) * shares)
-            weights = (shares / sums).to(self._dtype)
-            for start in range(0, len(here), PRODUCT_ROWS):
-                part = slice(start, min(start + PRODUCT_ROWS, len(here)))
-                place = slice(block.start + part.start, block.start + part.stop)
-                classes, by_class = self._class_rows(place, weights[part])
-                out[classes] += by_class @ here[part]
+            classes, by_class = self._class_rows(block, (shares / sums).to(self._dtype))
+            out[classes] += by_class @ here
         out *= by.exp()
         # Rows sum to zero: a small difference to one keeps its digits as a sum of the others.
         diagonal = out.diagonal().zero_()
