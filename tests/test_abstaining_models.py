@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from scipy.sparse import csr_array
 from scipy.stats import binom, norm
 from sklearn.base import clone
@@ -22,7 +21,6 @@ from equipoise import (
     tune_weights,
 )
 from equipoise.blocks import from_blocks
-from equipoise.cli.main import main
 from equipoise.exceptions import InvalidInputError, InvalidParameterError, UnattainableError
 from equipoise.goals import Floors, PrecisionFloors, format_goal, parse_goal
 from equipoise.goals.labelled_predictions import Predictions, decide
@@ -341,14 +339,15 @@ def test_a_report_and_a_module_of_logits_refuse_to_abstain():
 
 
 def test_the_command_line_predicts_no_class_as_an_empty_cell(tmp_path):
-    pandas = pytest.importorskip("pandas")
+    pandas, testing = pytest.importorskip("pandas"), pytest.importorskip("click.testing")
+    main = pytest.importorskip("equipoise.cli.main").main
     X, y = rows(2000)
     frame = pandas.DataFrame(X, columns=["u", "v", "w"]).assign(kind=NAMES["texts"][y])
     table, model = str(tmp_path / "rows.csv"), str(tmp_path / "model.equipoise")
     frame.to_csv(table, index=False)
 
     def run(*words):
-        result = CliRunner().invoke(main, [str(each) for each in words])
+        result = testing.CliRunner().invoke(main, [str(each) for each in words])
         assert result.exit_code == 0, result.output
         return result.output
 
