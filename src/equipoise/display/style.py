@@ -32,7 +32,7 @@ def height_for(n_lines: float) -> float:
 
 
 def size_for(names: Any, lines: float) -> tuple[float, float]:
-    """Width and height of a chart with so many lines of text for each of some names."""
+    """Width and height of a chart with ``lines`` lines of text a name."""
     return (4.8 if len(names) <= FEW else 6.4), height_for(len(names) * lines)
 
 
